@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "palette", "types", "readers.yardstick"),
     ("rules",),
     ("frames", "provenance"),
-    ("arrays", "kernels", "io.files", "io.outputs", "io.damaged"),
+    ("arrays", "kernels", "io.files", "io.damaged"),
     ("binning", "labels"),
     ("predictions",),
     ("questions", "prevalence"),

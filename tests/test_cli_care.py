@@ -24,8 +24,7 @@ import raterwise as rw
 from raterwise.cli import app
 from raterwise.cli.show import print_results
 from raterwise.errors import InvalidInputError
-from raterwise.io.files import check_can_write
-from raterwise.io.outputs import refuse_overwriting
+from raterwise.io.files import check_can_write, refuse_overwriting
 from raterwise.report.verdicts import verdict
 from raterwise.results import Results
 

@@ -11,7 +11,8 @@ from scipy import stats
 
 import raterwise as rw
 from raterwise.curves import ReliabilityCurve, ThresholdCurve, reliability_curve, threshold_curve
-from raterwise.curves.reliability import MOST_CLASSES, _wilson
+from raterwise.curves.reliability import MOST_CLASSES
+from raterwise.curves.smooth import wilson_interval
 from raterwise.curves.tables import MOST_THRESHOLDS
 from raterwise.results import Results
 
@@ -49,7 +50,7 @@ def test_a_class_and_disagreement_by_hand() -> None:
 @pytest.mark.parametrize("hits", [0, 1, 7, 20])
 def test_the_interval_is_wilsons(hits: int) -> None:
     """The formula agrees with SciPy's Wilson interval."""
-    low, high = _wilson(np.array([hits / 20]), np.array([20.0]), 0.9)
+    low, high = wilson_interval(np.array([hits / 20]), np.array([20.0]), 0.9)
     known = stats.binomtest(hits, 20).proportion_ci(0.9, method="wilson")
     assert (low[0], high[0]) == pytest.approx((known.low, known.high), abs=1e-12)
 

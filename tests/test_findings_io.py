@@ -12,7 +12,7 @@ import pytest
 
 import raterwise as rw
 from raterwise.io.findings import Findings, join_findings, read_finding_ratings
-from raterwise.io.layouts import RatingColumns
+from raterwise.io.layouts import RatingColumns, TableColumns
 from raterwise.io.tables import read_predictions
 
 # Three cases; edema was rated by readers 1 and 2, and by one of them in n3; mass by reader 1 alone.
@@ -45,9 +45,12 @@ def saved(folder: Path, text: str, name: str = "r.csv") -> Path:
 def joined(folder: Path, ratings: str, probs: str = PROBS, **options: Any) -> Findings:
     """Read both tables and join them."""
     table = read_predictions(saved(folder, probs, "p.csv"), exclusive=False)
-    allow = options.get("allow_unmatched", False)
-    answers = read_finding_ratings(saved(folder, ratings), table.class_names, **options)
-    return join_findings(table, answers, allow_unmatched=allow)
+    finding = options.pop("finding_column", None)
+    told = TableColumns(ratings=options.pop("where", RatingColumns()), **options)
+    answers = read_finding_ratings(
+        saved(folder, ratings), table.class_names, told, finding_column=finding
+    )
+    return join_findings(table, answers, allow_unmatched=told.allow_unmatched)
 
 
 @pytest.mark.parametrize(
@@ -135,11 +138,11 @@ def test_names_that_end_in_other_names(tmp_path: Path) -> None:
 def test_another_prefix_and_other_columns(tmp_path: Path) -> None:
     """--rater-prefix, and the names of the columns of a long table."""
     wide = WIDE.replace("reader_", "dr_")
-    found = joined(tmp_path, wide, columns=RatingColumns(rater_prefix="dr_"))
+    found = joined(tmp_path, wide, where=RatingColumns(rater_prefix="dr_"))
     assert found.positives.tolist() == POSITIVES and found.raters.tolist() == RATERS
     text = LONG.replace("case,reader,finding,label", "case,who,what,said")
     columns = RatingColumns(rater_column="who", rating_column="said")
-    found = joined(tmp_path, text, columns=columns, finding_column="what")
+    found = joined(tmp_path, text, where=columns, finding_column="what")
     assert found.positives.tolist() == POSITIVES and found.raters.tolist() == RATERS
 
 
@@ -150,7 +153,7 @@ def test_a_layout_chooses_between_counts_and_answers(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'edema' must have counts or answers of raters"):
         joined(tmp_path, text, probs)
     taken = {
-        layout: joined(tmp_path, text, probs, columns=RatingColumns(layout=layout)).positives.sum()
+        layout: joined(tmp_path, text, probs, where=RatingColumns(layout=layout)).positives.sum()
         for layout in ("wide", "counts")
     }
     assert taken == {"wide": 0, "counts": 3}
@@ -263,13 +266,13 @@ BAD: dict[str, tuple[str, dict[str, Any], str]] = {
         "'A' has more than one row for 'mass' of case 'n3'",
     ),
     "columns of raters": (
-        WIDE, {"columns": RatingColumns(rater_columns=["a"])}, "rater_columns: findings have col",
+        WIDE, {"where": RatingColumns(rater_columns=["a"])}, "rater_columns: findings have col",
     ),
     "columns of counts": (
-        WIDE, {"columns": RatingColumns(count_prefix="n_")}, "count_prefix: findings have columns",
+        WIDE, {"where": RatingColumns(count_prefix="n_")}, "count_prefix: findings have columns",
     ),
     "a column of findings": (
-        WIDE, {"columns": RatingColumns(layout="wide"), "finding_column": "x"},
+        WIDE, {"where": RatingColumns(layout="wide"), "finding_column": "x"},
         "finding_column: does not go with the layout 'wide'",
     ),
     "no such column": (LONG, {"finding_column": "x"}, "finding_column: must name a column of"),

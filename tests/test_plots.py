@@ -19,6 +19,7 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.testing.compare import compare_images
 
+import raterwise as rw
 from raterwise import plots
 from raterwise.curves import ReliabilityCurve, ThresholdCurve
 from raterwise.errors import InvalidInputError, MissingExtraError, UndefinedMetricError
@@ -248,6 +249,19 @@ def test_predictions_are_drawn_directly() -> None:
     ccc = plots.CCCDisplay.from_predictions(probs, labels)
     # Of 9 pairs of a right and a wrong label, the right one is more confident in 8, equally in 1.
     assert ccc.line_.get_label() == f"AUCCC {8.5 / 9:.3f}"
+
+
+def test_a_threshold_is_marked_on_curves_of_probabilities() -> None:
+    """From 75% on two of four cases test positive, one of them rightly: all rates are a half."""
+    probs, classes = [0.9, 0.8, 0.3, 0.4], [1, 0, 0, 1]
+    for display in (plots.RocDisplay, plots.PrecisionRecallDisplay):
+        drawn = display.from_predictions(probs, classes, threshold=0.75, resamples=0)
+        (mark,) = (line for line in drawn.ax_.lines if line.get_marker() == "o")
+        assert (mark.get_xdata()[0], mark.get_ydata()[0]) == (0.5, 0.5)
+        assert [text.get_text() for text in drawn.ax_.texts] == ["positive from 75%"]
+    curve = rw.precision_recall_curve(probs, classes, resamples=0)
+    with pytest.raises(InvalidInputError, match=r"threshold: must be at most 0\.9; got 0\.95"):
+        plots.PrecisionRecallDisplay(curve).plot(threshold=0.95)
 
 
 def test_bands_are_the_data_and_may_be_missing() -> None:

@@ -24,11 +24,12 @@ from raterwise.cli import app
 from raterwise.cli.stability_curves import measure
 from raterwise.curves import ReliabilityCurve
 from raterwise.report import as_csv, as_latex, as_markdown, comparison_html, report_html
-from raterwise.report.headline import key_figures
+from raterwise.report.confidence_verdict import Verdict
+from raterwise.report.key_figures import answers, key_figures
 from raterwise.report.markup import el, json_block
 from raterwise.report.references import cited
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import Verdict, basis, findings, number
+from raterwise.report.words import basis, number
 from raterwise.results import Estimate, Results
 from raterwise.worklist import Worklist, worklist
 
@@ -185,7 +186,7 @@ def test_the_basis_and_the_findings() -> None:
     assert basis(data) == "5 cases, 1 rater per case"
     pairs = curve(0.5, 0.4, (0.1, 0.05, 0.15))
     found = dict(
-        findings(
+        answers(
             Results(
                 {"accuracy": Estimate("accuracy", 0.7, 0.65, 0.75)}, curves={"disagreement": pairs}
             )

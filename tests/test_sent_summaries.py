@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 import raterwise as rw
 from raterwise.cli import app
 from raterwise.errors import InvalidInputError
-from raterwise.io.outputs import JOB_FILE
+from raterwise.io.files import JOB_FILE
 from raterwise.streaming.checked import hash_of
 from raterwise.streaming.evaluation import evaluate_stream
 from raterwise.streaming.saved import Checkpoint

@@ -21,7 +21,7 @@ import pytest
 
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_text_atomically
-from raterwise.io.layouts import RatingColumns
+from raterwise.io.layouts import RatingColumns, TableColumns
 from raterwise.io.ratings import RatingTable, read_ratings
 from raterwise.io.tables import PredictionTable, join, read_predictions
 
@@ -137,12 +137,8 @@ def csv_file(folder: Path, text: str, name: str = "t.csv") -> Path:
 
 def test_every_format_gives_the_same_predictions(save: Callable[[Columns], Path]) -> None:
     """Probabilities, classes, ids, patients, weights and labels come out as they went in."""
-    table = read_predictions(
-        save(PREDICTIONS),
-        label_column="truth",
-        group_column="patient",
-        weight_column="importance",
-    )
+    told = TableColumns(label_column="truth", group_column="patient", weight_column="importance")
+    table = read_predictions(save(PREDICTIONS), told)
     assert table.class_names == CLASSES
     assert table.ids is not None and table.ids.tolist() == PREDICTIONS["case"]
     assert table.groups is not None and table.groups.tolist() == PREDICTIONS["patient"]
@@ -211,21 +207,21 @@ def test_labels_of_any_kind_in_an_npz_file(
 def test_a_single_probability_is_that_of_the_second_class(tmp_path: Path) -> None:
     """One column is (N,), its classes are 0 and 1, and other names can be given."""
     path = csv_file(tmp_path, "case,risk,biopsy\na,0.25,pos\nb,1,neg\n")
-    table = read_predictions(
-        path, prob_columns=["risk"], class_names=["neg", "pos"], label_column="biopsy"
-    )
+    told = TableColumns(prob_columns=["risk"], class_names=["neg", "pos"], label_column="biopsy")
+    table = read_predictions(path, told)
     assert table.probs.tolist() == [0.25, 1.0]
     assert table.labels is not None and table.labels.majority().tolist() == [1, 0]
-    assert read_predictions(path, prob_columns=["risk"]).class_names == ("0", "1")
+    assert read_predictions(path, TableColumns(prob_columns=["risk"])).class_names == ("0", "1")
 
 
 def test_probability_columns_by_name_and_other_class_names(tmp_path: Path) -> None:
     """Columns chosen by name come in the order chosen; their names are the classes."""
     path = csv_file(tmp_path, "case,low,high\na,0.25,0.75\n")
-    table = read_predictions(path, prob_columns=["high", "low"])
+    table = read_predictions(path, TableColumns(prob_columns=["high", "low"]))
     assert table.class_names == ("high", "low")
     assert table.probs.tolist() == [[0.75, 0.25]]
-    renamed = read_predictions(path, prob_columns=["high", "low"], class_names=["x", "y"])
+    told = TableColumns(prob_columns=["high", "low"], class_names=["x", "y"])
+    renamed = read_predictions(path, told)
     assert renamed.class_names == ("x", "y")
 
 
@@ -276,7 +272,7 @@ def test_missing_ratings(tmp_path: Path) -> None:
         "rater_2": ["-1", "malignant", None],
     }
     save_csv(tmp_path / "t.csv", columns)
-    labels = read_ratings(tmp_path / "t.csv", CLASSES, missing=["NA", "-1"]).labels
+    labels = read_ratings(tmp_path / "t.csv", CLASSES, TableColumns(missing=["NA", "-1"])).labels
     assert labels.counts.tolist() == [[1, 0], [0, 1], [0, 0]]
     long = csv_file(tmp_path, "case,rater,label\na,1,benign\nb,1,\n", "long.csv")
     assert read_ratings(long, CLASSES).labels.counts.tolist() == [[1, 0], [0, 0]]
@@ -310,17 +306,17 @@ def test_quoted_text_with_commas_and_line_ends(tmp_path: Path) -> None:
 def test_semicolons_when_told(tmp_path: Path) -> None:
     """A table separated by semicolons is read with `delimiter`."""
     path = csv_file(tmp_path, "case;prob_a;prob_b\nx;0.5;0.5\n")
-    assert read_predictions(path, delimiter=";").probs.tolist() == [[0.5, 0.5]]
+    assert read_predictions(path, TableColumns(delimiter=";")).probs.tolist() == [[0.5, 0.5]]
 
 
 def test_count_columns_by_name_or_in_order(tmp_path: Path) -> None:
     """Columns named after the classes are matched by name; others come in the order given."""
     path = csv_file(tmp_path, "case,malignant,benign,n1,n2\nx,2,1,5,6\n")
-    named = RatingColumns(count_columns=["malignant", "benign"])
+    named = TableColumns(ratings=RatingColumns(count_columns=["malignant", "benign"]))
     assert read_ratings(path, CLASSES, named).labels.counts.tolist() == [[1, 2]]
-    ordered = RatingColumns(count_columns=["n1", "n2"])
+    ordered = TableColumns(ratings=RatingColumns(count_columns=["n1", "n2"]))
     assert read_ratings(path, CLASSES, ordered).labels.counts.tolist() == [[5, 6]]
-    prefixed = RatingColumns(count_prefix="n")
+    prefixed = TableColumns(ratings=RatingColumns(count_prefix="n"))
     assert read_ratings(path, ("1", "2"), prefixed).labels.counts.tolist() == [[5, 6]]
 
 
@@ -473,7 +469,7 @@ def test_bad_predictions_are_refused(
 ) -> None:
     """Each mistake in a table of predictions is named, with its column, row and value."""
     with pytest.raises(InvalidInputError, match=message):
-        read_predictions(csv_file(tmp_path, text), **options)
+        read_predictions(csv_file(tmp_path, text), TableColumns(**options))
 
 
 BAD_RATINGS = {
@@ -578,7 +574,7 @@ def test_bad_ratings_are_refused(
 ) -> None:
     """Each mistake in a table of ratings, or in what is said about it, is named."""
     with pytest.raises(InvalidInputError, match=message):
-        read_ratings(csv_file(tmp_path, text), CLASSES, columns)
+        read_ratings(csv_file(tmp_path, text), CLASSES, TableColumns(ratings=columns))
 
 
 @pytest.mark.parametrize(
@@ -679,9 +675,10 @@ def test_columns_of_an_npz_file_are_refused(tmp_path: Path) -> None:
     """Options that name columns say nothing about arrays, and are not ignored in silence."""
     np.savez(tmp_path / "t.npz", probs=PROBS, labels=[0, 1, 1, 0], ids=[1, 2, 3, 4])
     with pytest.raises(InvalidInputError, match="an NPZ file has no columns"):
-        read_predictions(tmp_path / "t.npz", group_column="patient")
+        read_predictions(tmp_path / "t.npz", TableColumns(group_column="patient"))
+    told = TableColumns(ratings=RatingColumns(rater_prefix="r"))
     with pytest.raises(InvalidInputError, match="an NPZ file has no columns"):
-        read_ratings(tmp_path / "t.npz", CLASSES, RatingColumns(rater_prefix="r"))
+        read_ratings(tmp_path / "t.npz", CLASSES, told)
 
 
 def test_whole_numbers_as_ids_are_named_plainly(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from raterwise.cli import app
-from raterwise.io.columns import unused_patients
 from raterwise.io.sources import open_table
+from raterwise.io.unused_columns import unused_patients
 
 SAID = "has a column 'Patient_ID' with 20 values for 60 cases that was not used"
 

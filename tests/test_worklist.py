@@ -172,6 +172,17 @@ def test_the_column_alpha0_is_found(folder: Path) -> None:
     assert float(first["if_benign_prob_benign"]) == pytest.approx(0.95)
 
 
+def test_the_column_alpha0_is_read_in_the_encoding_told(tmp_path: Path) -> None:
+    """A file that Windows wrote in Western Europe has an α0, too: of α0 = 1 the gain is largest."""
+    path = tmp_path / "cases.csv"
+    text = "case,prob_0,prob_1,alpha0\nMüller,0.5,0.5,1\nWeiß,0.5,0.5,9\n"
+    path.write_bytes(text.encode("cp1252"))
+    result = run(f"worklist {path} --encoding cp1252 --out {tmp_path / 'list.csv'}")
+    assert result.exit_code == 0, result.stderr
+    lines = (tmp_path / "list.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[1].startswith("1,Müller,")
+
+
 def test_ratings_so_far_are_taken_in(folder: Path) -> None:
     """n2 was called malignant twice: its α0 is 3 and its mean (0.9, 2.1)/3; n1, n3 stay."""
     text = "case,reader,label\nn2,x,malignant\nn2,y,malignant\n"

@@ -30,7 +30,7 @@ from torch.nn import functional
 from experiments.kept import fingerprint
 from raterwise.datasets import read_cifar10, read_idx, read_medmnist, read_mnist
 from raterwise.datasets.cifar import CIFAR10_CLASSES
-from raterwise.datasets.mnist import find_file, has_file
+from raterwise.datasets.sheets import find_file, has_file
 from raterwise.errors import InvalidInputError
 from raterwise.rules import choose, positive_integer
 

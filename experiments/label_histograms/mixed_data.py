@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.datasets import read_cifar10, read_mixed, read_mnist
-from raterwise.datasets.mnist import find_file
+from raterwise.datasets.sheets import find_file
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 

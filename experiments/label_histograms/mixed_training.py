@@ -26,7 +26,7 @@ from experiments.label_histograms.mixed_networks import MixedNetwork, augmented,
 from experiments.label_histograms.mixed_outputs import output_file
 from experiments.label_histograms.network_outputs import said
 from experiments.training import Recipe, share, train
-from raterwise.datasets.mnist import find_file
+from raterwise.datasets.sheets import find_file
 from raterwise.inference.settings import Progress
 
 __all__ = ["Settings", "train_all"]

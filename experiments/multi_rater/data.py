@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.kept import fingerprint, kept_arrays
-from raterwise.datasets.masks import OutlinedImages, read_bubil_cells, read_lidc_nodules
+from raterwise.datasets.mask_arrays import OutlinedImages, read_bubil_cells, read_lidc_nodules
 from raterwise.errors import InvalidInputError
 
 __all__ = [

@@ -31,7 +31,7 @@ from experiments.multi_rater.data import (
     units_of,
 )
 from experiments.multi_rater.tables import as_markdown, beside_the_paper
-from raterwise.datasets.masks import OutlinedImages
+from raterwise.datasets.mask_arrays import OutlinedImages
 from raterwise.densities.bandwidth import select_bandwidth
 from raterwise.errors import InvalidInputError
 from raterwise.inference.draws import multiplicities

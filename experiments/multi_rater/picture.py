@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.multi_rater.data import Training, Unit, kept_predictions, read_study
-from raterwise.datasets.masks import OutlinedImages
+from raterwise.datasets.mask_arrays import OutlinedImages
 from raterwise.palette import SERIES
 from raterwise.segmentation import disagreement_map
 

@@ -34,7 +34,7 @@ from experiments.multi_rater.data import (
 )
 from experiments.networks import UNet
 from experiments.training import Recipe, predict, share, train
-from raterwise.datasets.masks import OutlinedImages
+from raterwise.datasets.mask_arrays import OutlinedImages
 from raterwise.inference.settings import Progress
 from raterwise.torch.losses import HistogramCrossEntropy
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.datasets import read_cifar10
-from raterwise.datasets.medmnist import read_medmnist
+from raterwise.datasets.image_arrays import read_medmnist
 from raterwise.errors import InvalidInputError
 
 __all__ = ["Fold", "Problem", "near_duplicates", "parts_of_groups", "problem_in"]

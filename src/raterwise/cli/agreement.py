@@ -26,7 +26,8 @@ from raterwise.cli.table_options import RatingOptions
 from raterwise.cli.writing import Pages, announce, origin_of, write_json
 from raterwise.inference.settings import Settings
 from raterwise.io.files import write_text_atomically
-from raterwise.io.rated import RatedTable, read_rated
+from raterwise.io.layouts import TableColumns
+from raterwise.io.ratings import RatedTable, read_rated
 from raterwise.rater_agreement import RaterAgreement, rater_agreement
 from raterwise.report.words import natural
 
@@ -118,11 +119,12 @@ def agreement(
     Settings(**asked)  # which says at once what cannot be
     with files.progress() as report:
         report(f"reading {ratings.name}", 0.0)
-        table = read_rated(
-            ratings, columns.ratings, class_names=comma_list(class_names), id_column=id_column,
+        told = TableColumns(
+            ratings=columns.ratings, class_names=comma_list(class_names), id_column=id_column,
             group_column=group_column, missing=comma_list(columns.missing), delimiter=delimiter,
             encoding=encoding, ignore_case=columns.ignore_case, duplicates=columns.duplicates,
         )  # fmt: skip
+        table = read_rated(ratings, told)
         NOTES.set((*NOTES.get(), *table.ratings.notes))
         report("resampling", 0.2)
         found = rater_agreement(

@@ -32,7 +32,7 @@ from raterwise.cli.writing import (
 )
 from raterwise.compare import Comparison, compare
 from raterwise.errors import InvalidInputError
-from raterwise.io.outputs import refuse_overwriting
+from raterwise.io.files import refuse_overwriting
 from raterwise.prevalence import shift_prevalence
 from raterwise.progress_bar import ProgressBar
 from raterwise.rules import listed

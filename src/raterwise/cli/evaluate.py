@@ -21,7 +21,7 @@ from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import Files
 from raterwise.errors import InvalidInputError
 from raterwise.io.cases import predictions_of_tables, read_tables
-from raterwise.io.outputs import checkpoint_files
+from raterwise.io.files import checkpoint_files
 from raterwise.io.sources import matching_files
 
 EXAMPLES = """[bold]Examples[/bold]

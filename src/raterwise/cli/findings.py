@@ -7,18 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from raterwise.cli.parsing import comma_list
 from raterwise.cli.reading import read_subgroups
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import with_notes
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.evaluation.request import Request
 from raterwise.inference.settings import Progress, within
-from raterwise.io.columns import unused_columns, unused_notes
 from raterwise.io.findings import Findings, join_findings, read_finding_ratings
 from raterwise.io.npz import is_npz
-from raterwise.io.sources import open_table
 from raterwise.io.tables import PredictionTable, read_predictions
+from raterwise.io.unused_columns import unused_columns, unused_notes
 from raterwise.provenance import left_out_record
 from raterwise.results import Results
 
@@ -55,29 +53,13 @@ def read_findings(
         raise InvalidInputError(
             "normalize: findings may occur together, so their probabilities need not sum to 1"
         )
-    table = read_predictions(
-        predictions,
-        prob_prefix=tables.prob_prefix,
-        prob_columns=comma_list(tables.prob_columns),
-        percent=tables.percent,
-        exclusive=False,
-        **tables.columns,
-    )
-    table = replace(table, loose_ids=tables.loose_ids)
-    source = ratings or predictions
+    told = tables.told if ratings else replace(tables.told, ratings_id_column=None)
+    table = read_predictions(predictions, told, exclusive=False)
+    table = replace(table, loose_ids=told.loose_ids)
     answers = read_finding_ratings(
-        source,
-        table.class_names,
-        tables.ratings,
-        finding_column=finding_column,
-        id_column=(tables.ratings_id_column if ratings else None) or tables.id_column,
-        missing=comma_list(tables.missing),
-        delimiter=tables.delimiter,
-        encoding=tables.encoding,
-        duplicates=tables.duplicates,
-        allow_unmatched=tables.allow_unmatched,
+        ratings or predictions, table.class_names, told, finding_column=finding_column,
         by_rater=True,
-    )
+    )  # fmt: skip
     if unit != "cases" and answers.answers is None:
         raise InvalidInputError(
             f"unit: {unit!r} needs to know who said what, and {answers.source} has counts alone; "
@@ -95,7 +77,7 @@ def _unused(predictions: Path, tables: TableOptions, table: PredictionTable) -> 
     """Return which columns look like something and were not read; answers were accounted for."""
     if is_npz(predictions):
         return ()
-    file = open_table(predictions, delimiter=tables.delimiter, encoding=tables.encoding)
+    file = tables.told.open(predictions)
     looks = unused_columns(file, table.columns)
     answers = (*looks.get("a rater", ()), *looks.get("labels", ()))
     return unused_notes(file, (*table.columns, *answers))

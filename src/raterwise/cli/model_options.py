@@ -29,20 +29,17 @@ OptionalPredictionsFile = Annotated[
 ]
 SamplesFile = Annotated[
     Path | None,
-    typer.Option(
+    in_panel(
+        MODEL,
+        "NPZ file with the draws of an ensemble: samples (S, N, K).",
         "--samples",
-        help="NPZ file with the draws of an ensemble: samples (S, N, K).",
         is_eager=True,  # PREDICTIONS must know whether there are draws
-        rich_help_panel=MODEL,
     ),
 ]
 MemberFiles = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--member",
-        help="Or one table per draw, joined by id. May be repeated.",
-        is_eager=True,
-        rich_help_panel=MODEL,
+    in_panel(
+        MODEL, "Or one table per draw, joined by id. May be repeated.", "--member", is_eager=True
     ),
 ]
 ConfidenceColumn = Annotated[
@@ -58,18 +55,14 @@ OutsideFile = Annotated[
 ]
 SamplesByModel = Annotated[
     list[str] | None,
-    typer.Option(
-        "--samples",
-        help="NAME=FILE: an NPZ file with the draws of a model. Repeated.",
-        rich_help_panel=MODEL,
-    ),
+    in_panel(MODEL, "NAME=FILE: an NPZ file with the draws of a model. Repeated.", "--samples"),
 ]
 MembersByModel = Annotated[
     list[str] | None,
-    typer.Option(
+    in_panel(
+        MODEL,
+        "NAME=FILE: or a table for each draw of a model, joined by id. Repeated.",
         "--member",
-        help="NAME=FILE: or a table for each draw of a model, joined by id. Repeated.",
-        rich_help_panel=MODEL,
     ),
 ]
 OutsideByModel = Annotated[

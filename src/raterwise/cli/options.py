@@ -19,9 +19,9 @@ from raterwise import types
 from raterwise.cli.parsing import metric_options, prevalences
 
 
-def in_panel(panel: str, help: str, *names: str) -> Any:
+def in_panel(panel: str, help: str, *names: str, **more: Any) -> Any:
     """Return an option in a panel; by default it is called as its argument is."""
-    return typer.Option(*names, help=help, rich_help_panel=panel)
+    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
 
 
 COLUMNS = "Predictions: which columns are what"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from dataclasses import asdict
 from functools import partial
@@ -34,6 +32,7 @@ from raterwise.cli.writing import Files, announce, origin_of, write_json
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
 from raterwise.report.words import facts_in_words
+from raterwise.results.exports import csv_text
 
 if TYPE_CHECKING:
     from raterwise.inference.settings import Progress
@@ -53,10 +52,6 @@ raterwise plan brier chest.csv --multilabel --cases 100,200 --raters 1,2,3"""
 
 SCHEMA_VERSION = 1
 DESIGNS = "Designs"
-
-
-def _cost(help: str) -> Any:
-    return typer.Option(min=0, help=help, rich_help_panel=DESIGNS)
 
 
 @with_options
@@ -79,8 +74,10 @@ def plan(
         float | None,
         in_panel(DESIGNS, "How much you can spend; in readings, unless costs are given."),
     ] = None,
-    case_cost: Annotated[float, _cost("Cost of a new case, without its readings.")] = 0.0,
-    reading_cost: Annotated[float, _cost("Cost of one reading.")] = 1.0,
+    case_cost: Annotated[
+        float, in_panel(DESIGNS, "Cost of a new case, without its readings.", min=0)
+    ] = 0.0,
+    reading_cost: Annotated[float, in_panel(DESIGNS, "Cost of one reading.", min=0)] = 1.0,
     repeats: Annotated[int, in_panel(DESIGNS, "Number of simulated studies per design.")] = 20,
     resamples: options.Resamples = 200,
     level: options.Level = 0.95,
@@ -195,11 +192,8 @@ def _write(
         findings = {title: [_values(d) for d in one.designs] for title, one in each.items()}
         write_json(files.out, {**content, **({"findings": findings} if findings else {}), **about})
     if files.csv_out is not None:
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        write_text_atomically(files.csv_out, text.getvalue())
+        text = csv_text({key: [row[key] for row in rows] for key in rows[0]})
+        write_text_atomically(files.csv_out, text)
 
 
 def _show(

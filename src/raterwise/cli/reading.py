@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from raterwise import rules
 from raterwise.cli.members import Members
-from raterwise.cli.parsing import comma_list
 from raterwise.cli.table_options import TableOptions
-from raterwise.errors import InvalidInputError
+from raterwise.io.cases import columns_of_draw, file_of_ratings, ratings_of_table, read_table
 from raterwise.io.matching import JoinReport
 from raterwise.io.scores import read_features, read_logits, read_numbers, read_outside
-from raterwise.io.tables import Joined, PredictionTable, join, read_levels
+from raterwise.io.tables import Joined, PredictionTable, join, no_labels, read_levels
 from raterwise.labels import Labels
 from raterwise.types import Array
 
@@ -86,10 +85,7 @@ class Cases:
     def require_labels(self) -> Labels:
         """Return the labels where there are any; otherwise say how to give them."""
         if self.labels is None:
-            raise InvalidInputError(
-                f"ratings: {self.table.source} holds no labels; give a file of ratings, or say "
-                "which column holds them with label_column, rater_columns or count_columns"
-            )
+            raise no_labels(self.table.source)
         return self.labels
 
     def in_words(self) -> str:
@@ -119,7 +115,7 @@ def draws_of(members: Members, tables: TableOptions, table: PredictionTable) -> 
     """Return the probabilities (S, N, K) or (S, N) of every draw; None without members."""
 
     def read(file: Path) -> tuple[PredictionTable, Array]:
-        own = tables.told.for_draw(file).read_table(file, beside=False)
+        own = read_table(columns_of_draw(tables.told, file), file)
         return own, own.probs
 
     return members.draws(table, "samples", read)
@@ -141,7 +137,7 @@ def numbers_of(predictions: Path, column: str | None, tables: TableOptions) -> A
     """Return a confidence of every row of a table, where a column has one."""
     if column is None:
         return None
-    return read_numbers(predictions, column, "confidence_column", tables.delimiter, tables.encoding)
+    return read_numbers(predictions, column, "confidence_column", tables.told)
 
 
 def read_outside_cases(
@@ -150,11 +146,7 @@ def read_outside_cases(
     """Return the confidences, or probabilities, of cases from elsewhere; None without a file."""
     if outside is None:
         return None
-    given = comma_list(tables.prob_columns)
-    return read_outside(
-        outside, column, prob_prefix=tables.prob_prefix, prob_columns=given,
-        delimiter=tables.delimiter, encoding=tables.encoding,
-    )  # fmt: skip
+    return read_outside(outside, column, tables.told)
 
 
 def read_subgroups(
@@ -167,7 +159,7 @@ def read_subgroups(
     """Return columns that tell the joined cases apart, by name; None where none is asked for."""
     if not columns:
         return None
-    found = read_levels(predictions, columns, delimiter=tables.delimiter, encoding=tables.encoding)
+    found = read_levels(predictions, columns, tables.told)
     rows = _rows_joined(table, report).tolist()
     return {name: [values[i] for i in rows] for name, values in found.items()}
 
@@ -197,14 +189,14 @@ def read_cases(
     With `rated="some"` a case without ratings is no mistake. With members the scores, and the
     features, are those of every draw.
     """
-    source = tables.file_of_ratings(predictions, ratings)
+    source = file_of_ratings(tables.told, predictions, ratings)
 
     def scored(file: Path) -> tuple[PredictionTable, Array]:
-        told = tables.told if file == predictions else tables.told.for_draw(file)
+        told = tables.told if file == predictions else columns_of_draw(tables.told, file)
         if input == "logits":
-            table, logits = read_logits(file, logit_prefix=logit_prefix, **told.columns)
+            table, logits = read_logits(file, told, logit_prefix)
             return replace(table, loose_ids=told.loose_ids), logits
-        read = told.read_table(file, beside=source == file)
+        read = read_table(told, file, beside=source == file)
         return read, read.probs
 
     table, scores = scored(predictions)
@@ -232,14 +224,14 @@ def _features(
     """Return the features of the cases, of every draw where there are members, and their names."""
 
     def described(file: Path) -> tuple[PredictionTable, Array]:
-        return scored(file)[0], read_features(file, prefix, tables.delimiter, tables.encoding)[0]
+        return scored(file)[0], read_features(file, prefix, tables.told)[0]
 
     found = members.draws(table, "features", described)
     if found is None:
-        return read_features(predictions, prefix, tables.delimiter, tables.encoding)
+        return read_features(predictions, prefix, tables.told)
     names = tuple(map(str, range(found.shape[2])))
     if members.files:
-        names = read_features(members.files[0], prefix, tables.delimiter, tables.encoding)[1]
+        names = read_features(members.files[0], prefix, tables.told)[1]
     return found[0] if len(found) == 1 else found, names
 
 
@@ -248,7 +240,7 @@ def _with_labels(
 ) -> Cases:
     table = cases.table
     beside = beside and table.ids is not None
-    ratings = tables.told.read_ratings(source, table, beside=beside)
+    ratings = ratings_of_table(tables.told, source, table, beside=beside)
     NOTES.set((*NOTES.get(), *(ratings.notes if ratings is not None else ())))
     joined = join(table, ratings, allow_unmatched=tables.allow_unmatched or rated == "some")
     report = joined.report

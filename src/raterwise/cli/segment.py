@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,8 +15,8 @@ from raterwise.cli.parsing import comma_list, numbers
 from raterwise.cli.stream import client_of
 from raterwise.cli.writing import Files, check_folder
 from raterwise.errors import InvalidInputError
+from raterwise.io.files import checkpoint_files, refuse_overwriting
 from raterwise.io.manifests import CaseFiles, read_by, read_manifest
-from raterwise.io.outputs import checkpoint_files, refuse_overwriting
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -111,13 +112,9 @@ def segment(
     NIfTI, Zarr, NPY, NPZ, PNG, TIFF, or a folder of slices. Shapes, affines and
     orientations must agree: nothing is resampled.
     """
-    from raterwise.evaluation.request import Request
     from raterwise.inference.settings import Settings
     from raterwise.segmentation.cases import Selection
-    from raterwise.segmentation.evaluation import classes_of, evaluate_job
-    from raterwise.segmentation.panels import roster_of
-    from raterwise.segmentation.request import ImageRequest
-    from raterwise.segmentation.running import Job
+    from raterwise.segmentation.evaluation import evaluate_job, job_of
 
     read = manifest, *checkpoint_files(checkpoint)
     files.check(read)
@@ -127,17 +124,15 @@ def segment(
     selection = Selection(ignore_label, foreground_only, boundary_mm)
     apart = list(subgroup_column or ())
     images = read_manifest(manifest, values=apart, axes=axes)
-    request = Request.of(
-        metrics, **asked.told, settings=settings,
-        classes=classes_of(images, num_classes) if "all" in metrics else None,
+    job = job_of(
+        images, metrics, settings, selection, reduction, comma_list(raters) or None, num_classes,
+        **asked.told,
     )  # fmt: skip
     mapped = [] if maps is None else _prepare_maps(maps, images)
     refuse_overwriting((*files.paths, *mapped), (*read, *read_by(manifest, images)))
-    roster = roster_of(comma_list(raters) or None, images) if settings.draws_raters else ()
-    wanted = ImageRequest(request, selection, reduction, roster)
     with files.progress() as report, client_of(cluster, workers) as client:
         results = evaluate_job(
-            Job(wanted, num_classes, sizes, maps),
+            replace(job, spacing=sizes, maps=maps),
             images,
             class_names=comma_list(class_names) or None,
             skip_bad=skip_bad,

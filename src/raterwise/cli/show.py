@@ -25,9 +25,9 @@ ROOM_FOR_MEANINGS = 120
 PIPED_WIDTH = 160
 
 
-def new_console(*, stderr: bool = False) -> Console:
+def new_console() -> Console:
     """Return a console; what goes to a file or a pipe is not folded, unless COLUMNS says so."""
-    console = Console(stderr=stderr, highlight=False)
+    console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = max(console.width, PIPED_WIDTH)
     return console

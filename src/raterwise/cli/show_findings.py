@@ -21,7 +21,7 @@ from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison, Difference
 from raterwise.inference.differences import holm
 from raterwise.report.findings import verdict_on_findings, verdicts_by_finding
-from raterwise.report.headline import names_of_figures
+from raterwise.report.key_figures import names_of_figures
 from raterwise.results import Results, left_out
 
 

@@ -160,9 +160,9 @@ def _write_page(
         raise InvalidInputError("--html: shows the means over the findings; there are none")
     told = [_compared([one for one in found if one.metric == name])
             for name in dict.fromkeys(one.metric for one in found)]  # fmt: skip
+    parts = parts_of_report(found)
     text = stability_page(
-        *parts_of_report(found).values(),
-        [line for line in told if line],
+        parts["stability"], parts["variation"], [line for line in told if line],
         basis=facts_in_words(data), notes=[f"left out: {note}" for note in notes],
         findings=findings, origin=origin,
     )  # fmt: skip

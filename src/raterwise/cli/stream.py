@@ -14,8 +14,8 @@ from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import with_notes
 from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress
-from raterwise.io.columns import unused_notes, unused_patients
 from raterwise.io.sources import FORMATS, matching_files, open_table
+from raterwise.io.unused_columns import unused_notes, unused_patients
 from raterwise.results import Results
 
 SCALE = "More cases than memory"

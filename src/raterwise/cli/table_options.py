@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from raterwise.cli.options import COLUMNS, EVALUATION, RATINGS, in_panel
 from raterwise.cli.parsing import comma_list
 from raterwise.errors import InvalidInputError
-from raterwise.io.cases import TableColumns
-from raterwise.io.layouts import RatingColumns
+from raterwise.io.layouts import RatingColumns, TableColumns
 from raterwise.labels.duplicates import Duplicates
 from raterwise.types import OnUnrated
 
@@ -164,16 +162,7 @@ class TableOptions(RatingOptions, ColumnOptions):
             **{name: getattr(self, name) for name in same},
         )
 
-    @property
-    def columns(self) -> dict[str, Any]:
-        """What is in the table of predictions besides the probabilities, and how it is read."""
-        return self.told.columns
-
     def refuse_weights(self, command: str) -> None:
         """Refuse a column of weights where it would be left unread."""
         if self.weight_column is not None:
             raise InvalidInputError(f"weight_column: raterwise {command} knows no weights of cases")
-
-    def file_of_ratings(self, predictions: Path, ratings: Path | None) -> Path | None:
-        """Return the file to read ratings from: the one given, that of the predictions, or none."""
-        return self.told.file_of_ratings(predictions, ratings)

@@ -19,9 +19,9 @@ from raterwise.cli.writing import announce, check_html, check_outputs, origin_of
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import read_archive
 from raterwise.io.files import write_text_atomically
+from raterwise.io.layouts import AS_USUAL, TableColumns
 from raterwise.io.npz import is_npz
 from raterwise.io.scores import read_numbers
-from raterwise.io.sources import open_table
 from raterwise.rules import listed
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def worklist(
     if fitted is not None:
         _check_classes(fitted, calibrator, cases)
         probs = fitted.predict_proba(cases.scores)
-    belief = _belief(cases, probs, sure, predictions, alpha_column, tables.delimiter, by, members)
+    belief = _belief(cases, probs, sure, predictions, alpha_column, tables.told, by, members)
     belief = _updated(belief, cases)
     ids = None if cases.table.ids is None else cases.table.ids.tolist()
     found = ranked(belief, ids, by, top, class_names=cases.table.class_names)
@@ -155,7 +155,7 @@ def _belief(
     model: Any,
     predictions: Path,
     column: str | None,
-    delimiter: str | None,
+    told: TableColumns,
     by: str,
     members: Members,
 ) -> Belief:
@@ -169,10 +169,10 @@ def _belief(
         return found
     if isinstance(probs, EnsembleBelief):
         return _of_draws(probs, cases, members, column)
-    if column is None and _holds(predictions, ALPHA_COLUMN, delimiter):
+    if column is None and _holds(predictions, ALPHA_COLUMN, told):
         column = ALPHA_COLUMN
     if column is not None:
-        return DirichletBelief(probs, read_numbers(predictions, column, "alpha_column", delimiter))
+        return DirichletBelief(probs, read_numbers(predictions, column, "alpha_column", told))
     if by == "gain":
         raise InvalidInputError(
             f"--by gain: needs to know how sure to be of each case, and {predictions.name} has no "
@@ -190,17 +190,17 @@ def _of_draws(belief: EnsembleBelief, cases: Cases, members: Members, column: st
             "--alpha-column: is for one model; draws have theirs in the array 'concentration' of "
             "--samples, or from --alpha-model"
         )
-    if members.samples is None or not _holds(members.samples, "concentration", None):
+    if members.samples is None or not _holds(members.samples, "concentration", AS_USUAL):
         return belief
     sure = members.draws(cases.table, "concentration", lambda file: (cases.table, cases.scores))
     assert sure is not None
     return DirichletMixtureBelief(belief.samples, sure)
 
 
-def _holds(path: Path, column: str, delimiter: str | None) -> bool:
+def _holds(path: Path, column: str, told: TableColumns) -> bool:
     if is_npz(path):
         return column in read_archive(path, path.name, (column,))
-    return column in open_table(path, delimiter=delimiter).columns
+    return column in told.open(path).columns
 
 
 def _updated(belief: Belief, cases: Cases) -> Belief:

@@ -19,11 +19,11 @@ from raterwise.compare.comparison import Comparison
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import (
     check_can_write,
+    refuse_overwriting,
     replaced,
     write_npz_atomically,
     write_text_atomically,
 )
-from raterwise.io.outputs import refuse_overwriting
 from raterwise.io.sources import file_format, open_table
 from raterwise.progress_bar import ProgressBar
 from raterwise.provenance import files_of, made, versions

@@ -346,7 +346,7 @@ class Comparison:
         >>> found.to_frame(backend="pyarrow").column("first").to_pylist()
         ['sharp']
         """
-        from raterwise.report.comparison_tables import difference_columns
+        from raterwise.report.tables import difference_columns
 
         columns = difference_columns({"": self})
         columns.pop("finding")
@@ -354,6 +354,6 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Return the differences with a picture of each interval, as notebooks show them."""
-        from raterwise.report.result_tables import differences_html
+        from raterwise.report.tables import differences_html
 
         return str(differences_html(self))

@@ -11,11 +11,9 @@ from numpy.typing import ArrayLike
 
 from raterwise.arrays import as_float_array
 from raterwise.catalog import find
-from raterwise.curves.reliability import reliability_curve
+from raterwise.curves.reliability import pass_over, reliability_curve
 from raterwise.curves.smooth import CalibrationCurve, smooth_calibration
 from raterwise.errors import InvalidInputError
-from raterwise.inference.draws import digest_in_memory
-from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
@@ -129,7 +127,6 @@ def calibration_curve(
     own: dict[str, Any] = row.with_defaults(
         {"positive": positive, "per": per, "span": span, "degree": degree, "surface": surface}
     )
-    plan = row.plan(own)
     name = predictions.class_names[chosen] if predictions.class_names else f"class {chosen}"
     binned = reliability_curve(
         probs, labels, "per_class", bins, of_class=chosen, per=per, weights=weights, groups=groups,
@@ -140,6 +137,6 @@ def calibration_curve(
         return CalibrationCurve(
             name, binned.predicted, binned.observed, binned.low, binned.high, level, binned
         )
-    pass_ = Pass(digest_in_memory(predictions, [plan], settings), {row.name: (row, own)}, settings)
+    pass_ = pass_over(predictions, row, own, settings)
     where = None if at is None else np.asarray(as_float_array(at, "at", ndim=1), np.float64)
     return replace(smooth_calibration(pass_, row, own, name, where), binned=binned)

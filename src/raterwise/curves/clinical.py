@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from raterwise.catalog import Metric, find
 from raterwise.curves.clinical_tables import DecisionCurve, PrecisionRecallCurve, RocCurve
 from raterwise.curves.operating import decision_of
+from raterwise.curves.reliability import pass_over
 from raterwise.errors import InvalidInputError, UndefinedMetricError
-from raterwise.inference.draws import digest_in_memory
 from raterwise.inference.estimates import MORE_THAN_SEEN
 from raterwise.inference.jackknife import (
     Linearised,
@@ -337,14 +337,12 @@ def _pass(
     )  # fmt: skip
     row = find(name)
     own = row.with_options({}, told)
-    plan = row.plan(own)
-    if plan.question.channels(predictions.num_classes) != 1:
+    if row.plan(own).question.channels(predictions.num_classes) != 1:
         raise InvalidInputError(
             f"positive: must name one of the {predictions.num_classes} classes; got None"
         )
     extra = () if row.curve_plans is None else row.curve_plans(own)
-    digest = digest_in_memory(predictions, [plan, *extra], settings)
-    return row, own, Pass(digest, {row.name: (row, own)}, settings)
+    return row, own, pass_over(predictions, row, own, settings, *extra)
 
 
 def _accumulated(pass_: Pass, row: Metric) -> tuple[FloatArray, FloatArray, FloatArray]:

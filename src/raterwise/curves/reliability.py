@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from raterwise.catalog import Metric, find
 from raterwise.catalog.metric import OF_THE_PREDICTION, Given
 from raterwise.curves.operating import decision_of
-from raterwise.curves.smooth import smooth_calibration
+from raterwise.curves.smooth import smooth_calibration, wilson_interval
 from raterwise.curves.tables import ReliabilityCurve, ThresholdCurve, spread_evenly
 from raterwise.errors import InvalidInputError
 from raterwise.inference import intervals
@@ -124,9 +124,7 @@ def reliability_curve(
         predictions.labels.require_raters(2, on_single)
         row, own = find("disagreement_calibration_error"), {"bins": bins}
     own = row.with_defaults(own)
-    pass_ = Pass(
-        digest_in_memory(predictions, [row.plan(own)], settings), {row.name: (row, own)}, settings
-    )
+    pass_ = pass_over(predictions, row, own, settings)
     name = question.replace("_", " ")
     if question == "per_class":
         name = _class_name(predictions.class_names, channel)
@@ -198,10 +196,15 @@ def threshold_curve(
     )  # fmt: skip
     settings, row = Settings(resamples, level, seed), find("auccc")
     own = row.with_defaults({"question": Given.of(predictions).ranking})
-    pass_ = Pass(
-        digest_in_memory(predictions, [row.plan(own)], settings), {row.name: (row, own)}, settings
-    )
-    return _thresholds(pass_, row, own)
+    return _thresholds(pass_over(predictions, row, own, settings), row, own)
+
+
+def pass_over(
+    predictions: Predictions, row: Metric, own: Mapping[str, Any], settings: Settings, *more: Any
+) -> Pass:
+    """Return a pass over predictions with the tables of one metric, and of `more` plans."""
+    digest = digest_in_memory(predictions, [row.plan(own), *more], settings)
+    return Pass(digest, {row.name: (row, own)}, settings)
 
 
 def curves_of(
@@ -253,7 +256,7 @@ def _reliability(
             part = BinTable(stack.sums[:, c])
             one = BinTable(table.sums[c])
             size = _kish(one) / _design_effect(_kish(one), one, part, pass_.raters)
-            low[c], high[c] = _wilson(observed[c], size, level)
+            low[c], high[c] = wilson_interval(observed[c], size, level)
             gap = gaps[c][0]
             ends = intervals.bias_corrected_interval(gap, _gap(part), level, units=pass_.units)
             gaps[c] = gap, ends.low, ends.high
@@ -301,18 +304,6 @@ def _design_effect(cases: FloatArray, table: BinTable, stack: BinTable, raters: 
     return max(effect, 1 / raters)
 
 
-def _wilson(rate: FloatArray, cases: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """Return Wilson's score interval (1927) of a proportion."""
-    from scipy.special import ndtri
-
-    z2 = float(ndtri((1 + level) / 2)) ** 2
-    with np.errstate(invalid="ignore", divide="ignore"):
-        centre = (rate + z2 / (2 * cases)) / (1 + z2 / cases)
-        variance = np.maximum(rate * (1 - rate), 0) / cases + z2 / (4 * cases**2)
-        reach = np.sqrt(z2 * variance) / (1 + z2 / cases)
-    return np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1)
-
-
 def _thresholds(pass_: Pass, row: Metric, own: Mapping[str, Any]) -> ThresholdCurve:
     scores: SortedScores = pass_.summary(row)
     masses = scores.pooled()
@@ -350,7 +341,7 @@ def _with_bands(
     sums, drawn = (BinTable(np.cumsum(t.sums[..., 0, ::-1, :], axis=-2)) for t in (table, stack))
     worth = all_cases * sums.weight / sums.weight[-1]
     cases = all_cases * curve.coverage / _design_effect(worth, sums, drawn, pass_.raters)
-    low, high = _wilson(curve.risk, cases, level)
+    low, high = wilson_interval(curve.risk, cases, level)
     right, wrong = drawn.positive, drawn.weight - drawn.positive
     both = (right[:, -1] > 0) & (wrong[:, -1] > 0)
     if not both.any() or not (curve.correct_accepts[-1] > 0 and curve.incorrect_accepts[-1] > 0):

@@ -117,13 +117,21 @@ def _band(
     # A curve that is 0 or 1 everywhere leaves nothing to compare the resamples with.
     effect = spread * (float(variance[known].sum()) / chance if chance > 1e-12 else 1.0)
     worth = 1 / (np.maximum(effect, 1 / mass.sum()) * (weights**2 * mass).sum(axis=1))
-    z2 = normal_quantile(level) ** 2
-    share = np.clip(observed, 0, 1)
-    centre = (share + z2 / (2 * worth)) / (1 + z2 / worth)
-    reach = np.sqrt(z2 * (share * (1 - share) / worth + z2 / (4 * worth**2))) / (1 + z2 / worth)
     # A local polynomial may leave [0, 1]; its band then reaches as far, as one does that holds it.
-    low, high = np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1)
+    low, high = wilson_interval(np.clip(observed, 0, 1), worth, level)
     return np.minimum(low, observed), np.maximum(high, observed)
+
+
+def wilson_interval(
+    rate: FloatArray, cases: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return Wilson's score interval (1927) of a proportion."""
+    z2 = normal_quantile(level) ** 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centre = (rate + z2 / (2 * cases)) / (1 + z2 / cases)
+        variance = np.maximum(rate * (1 - rate), 0) / cases + z2 / (4 * cases**2)
+        reach = np.sqrt(z2 * variance) / (1 + z2 / cases)
+    return np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1)
 
 
 def _unsmoothed_stack(pass_: Pass, row: Metric, own: Options) -> Any:

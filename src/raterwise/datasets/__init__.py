@@ -17,6 +17,15 @@ from raterwise.datasets.cifar import (
 )
 from raterwise.datasets.dataset import Dataset
 from raterwise.datasets.gradings import read_gbcu, read_kaggle_dr, read_siim_isic
+from raterwise.datasets.image_arrays import (
+    LabelledImages,
+    MedMnist,
+    MedMnistPart,
+    read_idx,
+    read_medmnist,
+    read_mnist,
+    read_svhn,
+)
 from raterwise.datasets.image_folders import read_busi, read_covid_ct, read_oct2017, read_pocus
 from raterwise.datasets.lidc import (
     LidcDemo,
@@ -25,16 +34,13 @@ from raterwise.datasets.lidc import (
     write_demo_tables,
 )
 from raterwise.datasets.lidc_scans import convert_lidc_nodules, convert_lidc_ratings, read_lidc
-from raterwise.datasets.masks import (
+from raterwise.datasets.mask_arrays import (
     OutlinedImages,
     convert_bubil_cells,
     read_bubil_cells,
     read_lidc_nodules,
 )
-from raterwise.datasets.medmnist import MedMnist, MedMnistPart, read_medmnist
-from raterwise.datasets.mnist import LabelledImages, read_idx, read_mnist
-from raterwise.datasets.outlines import read_chaksu, read_curvas, read_qubiq
-from raterwise.datasets.svhn import read_svhn
+from raterwise.datasets.mask_folders import read_chaksu, read_curvas, read_qubiq
 from raterwise.datasets.votes import read_cifar10h_raters, read_csaw_m, read_mhist, read_mixed
 
 __all__ = [

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.datasets import cifar, masks, medmnist, mnist
+from raterwise.datasets import cifar, image_arrays, mask_arrays
 from raterwise.datasets.chest import read_chestxray14, read_chestxray14_readers, read_chexpert_test
 from raterwise.datasets.dataset import Dataset
 from raterwise.datasets.gradings import read_gbcu, read_kaggle_dr, read_siim_isic
+from raterwise.datasets.image_arrays import read_svhn
 from raterwise.datasets.image_folders import read_busi, read_covid_ct, read_oct2017, read_pocus
 from raterwise.datasets.lidc_scans import read_lidc
-from raterwise.datasets.outlines import read_chaksu, read_curvas, read_qubiq
-from raterwise.datasets.svhn import read_svhn
+from raterwise.datasets.mask_folders import read_chaksu, read_curvas, read_qubiq
 from raterwise.datasets.votes import read_cifar10h_raters, read_csaw_m, read_mhist, read_mixed
 from raterwise.labels import Labels
 from raterwise.rules import choose
@@ -70,7 +70,7 @@ def _numbered(rows: Any) -> tuple[str, ...]:
 
 
 def _mnist(path: Any, part: Any = "train") -> Dataset:
-    images, classes = mnist.read_mnist(path, part)
+    images, classes = image_arrays.read_mnist(path, part)
     names = [str(digit) for digit in range(10)]
     labels = Labels.from_classes(classes, 10, class_names=names)
     return Dataset(
@@ -101,7 +101,7 @@ def _cifar10n(path: Any) -> Dataset:
 
 def _medmnist(path: Any, part: str | None = None) -> Dataset:
     """Return all three parts, or one of them."""
-    data = medmnist.read_medmnist(path)
+    data = image_arrays.read_medmnist(path)
     chosen = {"train": data.train, "validation": data.validation, "test": data.test}
     if part is not None:
         chosen = {part: chosen[choose("part", part, tuple(chosen))]}
@@ -115,7 +115,7 @@ def _medmnist(path: Any, part: str | None = None) -> Dataset:
     return Dataset("MedMNIST", _numbered(given), findings=findings, **rest)
 
 
-def _outlined(read_them: Callable[..., masks.OutlinedImages]) -> Callable[..., Dataset]:
+def _outlined(read_them: Callable[..., mask_arrays.OutlinedImages]) -> Callable[..., Dataset]:
     def reader(path: Any) -> Dataset:
         found = read_them(path)
         columns: dict[str, Any] = {"masks": found.masks, "strata": found.strata}
@@ -192,12 +192,12 @@ SOURCES: dict[str, Source] = {
         "read_lidc",
     ),
     "lidc_nodules": Source(
-        "LIDC-IDRI nodules", _outlined(masks.read_lidc_nodules),
+        "LIDC-IDRI nodules", _outlined(mask_arrays.read_lidc_nodules),
         "an NPZ made by convert_lidc_nodules", "up to 4 outlines per nodule", "CC BY 3.0",
         "doi.org/10.7937/K9/TCIA.2015.LO9QL9SX", "read_lidc_nodules",
     ),
     "bubil_cells": Source(
-        "BU-BIL cells", _outlined(masks.read_bubil_cells),
+        "BU-BIL cells", _outlined(mask_arrays.read_bubil_cells),
         "an NPZ made by convert_bubil_cells from BU-BIL_Dataset1, …",
         "5 experts with 2 tools", "BSD-style, cite",
         "www.cs.bu.edu/~betke/BiomedicalImageSegmentation",

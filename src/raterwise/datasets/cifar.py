@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import as_integer_array
 from raterwise.datasets.dataset import Dataset
-from raterwise.datasets.mnist import LabelledImages, find_file, read_bytes
-from raterwise.datasets.sheets import read_npy, read_npz
+from raterwise.datasets.image_arrays import LabelledImages
+from raterwise.datasets.sheets import find_file, read_bytes, read_npy, read_npz
 from raterwise.errors import InvalidInputError, missing_extra
+from raterwise.labels import Labels
 from raterwise.rules import choose
 from raterwise.types import IntArray
 
@@ -163,8 +164,6 @@ def read_cifar100(folder: str | PathLike[str], part: Literal["train", "test"] = 
     >>> data.labels.majority(), data.columns["coarse"]
     (array([72]), array([4]))
     """
-    from raterwise.labels import Labels
-
     choose("part", part, ("train", "test"))
     file = find_file(folder, f"{part}.bin")
     heads, images = _records(file, heads=2)

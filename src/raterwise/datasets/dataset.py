@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,22 +99,15 @@ class Dataset:
         if chosen.ndim != 1:
             raise InvalidInputError(f"rows: must be a slice, a mask or numbers; got {rows!r}")
 
-        def some(values: tuple[Any, ...]) -> tuple[Any, ...]:
-            return tuple(values[row] for row in chosen)
+        def some(values: Any) -> Any:
+            if isinstance(values, Mapping):
+                return {name: each[chosen] for name, each in values.items()}
+            if isinstance(values, tuple):
+                return tuple(values[row] for row in chosen)
+            return None if values is None else values[chosen]
 
-        return Dataset(
-            self.name,
-            some(self.names),
-            None if self.labels is None else self.labels[chosen],
-            {name: labels[chosen] for name, labels in self.findings.items()},
-            None if self.patients is None else self.patients[chosen],
-            None if self.parts is None else self.parts[chosen],
-            None if self.images is None else self.images[chosen],
-            None if self.paths is None else some(self.paths),
-            None if self.masks is None else some(self.masks),
-            self.raters,
-            {name: column[chosen] for name, column in self.columns.items()},
-        )
+        by_case = (f.name for f in fields(self) if f.name not in ("name", "raters"))
+        return replace(self, **{what: some(getattr(self, what)) for what in by_case})
 
     def part(self, name: str) -> Dataset:
         """Return the cases of one part of the official split.

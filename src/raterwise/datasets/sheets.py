@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import re
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path, PurePosixPath
@@ -14,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.datasets.mnist import read_bytes
 from raterwise.errors import InvalidInputError
 
 Rows = list[dict[str, str]]
@@ -52,6 +53,38 @@ def folder_in(folder: str | PathLike[str], *names: str) -> Path:
         if (found := below(folder, *name.split("/"))).is_dir():
             return found
     raise InvalidInputError(f"{folder}: must hold the folder {' or '.join(names)}; it does not")
+
+
+def find_file(folder: str | PathLike[str], *names: str) -> Path:
+    """Return the first of `names`, each plain or with .gz, that a folder holds."""
+    for candidate in _candidates(folder, *names):
+        if candidate.is_file():
+            return candidate
+    raise InvalidInputError(
+        f"folder: {folder} must hold {' or '.join(names)} (or the same with .gz); it does not"
+    )
+
+
+def has_file(folder: str | PathLike[str], *names: str) -> bool:
+    """Tell whether `find_file` would find one."""
+    return any(candidate.is_file() for candidate in _candidates(folder, *names))
+
+
+def _candidates(folder: str | PathLike[str], *names: str) -> list[Path]:
+    return [Path(folder) / f"{name}{suffix}" for name in names for suffix in ("", ".gz")]
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return what a file holds, unpacked where its name ends in .gz."""
+    if not path.is_file():
+        raise InvalidInputError(f"{path}: no such file")
+    content = path.read_bytes()
+    if path.suffix != ".gz":
+        return content
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidInputError(f"{path}: must be a whole gzip file; {error}") from error
 
 
 def read_npy(path: str | PathLike[str]) -> NDArray[Any]:

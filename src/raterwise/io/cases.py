@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
-from raterwise.io.columns import unused_notes
-from raterwise.io.layouts import RatingColumns, usual_layouts
+from raterwise.io.layouts import RatingColumns, TableColumns, usual_layouts
 from raterwise.io.npz import is_npz
 from raterwise.io.ratings import RatingTable, read_ratings
-from raterwise.io.sources import open_table
 from raterwise.io.tables import Joined, PredictionTable, join, read_predictions
+from raterwise.io.unused_columns import unused_notes
 from raterwise.labels.duplicates import DUPLICATES, Duplicates
 from raterwise.labels.misread import IN_ORDER_OF_CODES, code_notes
 from raterwise.predictions import Predictions
@@ -25,135 +24,76 @@ from raterwise.types import OnUnrated
 PathOrName = str | PathLike[str]
 
 
-@dataclass(frozen=True)
-class TableColumns:
-    """Which column of which file is what, and how its values are read."""
+def columns_of_draw(told: TableColumns, file: Path) -> TableColumns:
+    """Return the columns of one draw, whose file need not repeat labels, patients, weights."""
+    if is_npz(file):
+        return told
+    known = told.open(file).columns
+    names = ("label_column", "group_column", "weight_column")
+    absent: dict[str, Any] = {n: None for n in names if getattr(told, n) not in known}
+    return replace(told, **absent)
 
-    id_column: str | None = None
-    prob_prefix: str = "prob_"
-    prob_columns: Sequence[str] = ()
-    class_names: Sequence[str] | None = None
-    label_column: str | None = None
-    group_column: str | None = None
-    weight_column: str | None = None
-    delimiter: str | None = None
-    encoding: str | None = None
-    normalize: bool = False
-    percent: bool = False
-    ignore_case: bool = False
-    missing: Collection[str] = ()
-    ratings: RatingColumns = field(default_factory=RatingColumns)
-    ratings_id_column: str | None = None
-    duplicates: str = "error"
-    allow_unmatched: bool = False
-    loose_ids: bool = False
 
-    @property
-    def columns(self) -> dict[str, Any]:
-        """What is in the table of predictions besides the probabilities, and how it is read."""
-        names = (
-            *("class_names", "id_column", "label_column", "group_column", "weight_column"),
-            *("missing", "delimiter", "encoding", "ignore_case"),
+def file_of_ratings(told: TableColumns, predictions: Path, ratings: Path | None) -> Path | None:
+    """Return the file to read ratings from: the one given, that of the predictions, or none."""
+    said = told.ratings.layout is not None or bool(told.ratings.named)
+    if told.label_column is not None and (ratings is not None or said):
+        raise InvalidInputError(
+            f"label_column: is for one label per case, and {told.label_column!r} would be left "
+            "unread; give it, or the ratings, but not both"
         )
-        return {name: getattr(self, name) for name in names}
+    if ratings is not None:
+        _refuse_in_ratings(told, predictions, ratings)
+    if ratings is not None or said:
+        return predictions if ratings is None else ratings
+    if told.label_column is not None or is_npz(predictions):
+        return None
+    beside = usual_layouts(told.open(predictions))
+    return predictions if beside["wide"] or beside["counts"] else None
 
-    def for_draw(self, file: Path) -> TableColumns:
-        """Return the columns of one draw, whose file need not repeat labels, patients, weights."""
-        if is_npz(file):
-            return self
-        known = open_table(file, delimiter=self.delimiter, encoding=self.encoding).columns
-        names = ("label_column", "group_column", "weight_column")
-        absent: dict[str, Any] = {n: None for n in names if getattr(self, n) not in known}
-        return replace(self, **absent)
 
-    def file_of_ratings(self, predictions: Path, ratings: Path | None) -> Path | None:
-        """Return the file to read ratings from: the one given, that of the predictions, or none."""
-        told = self.ratings.layout is not None or bool(self.ratings.named)
-        if self.label_column is not None and (ratings is not None or told):
+def _refuse_in_ratings(told: TableColumns, predictions: Path, ratings: Path) -> None:
+    """Refuse columns that must stand beside the predictions and stand beside the ratings."""
+    names = {key: getattr(told, key) for key in ("group_column", "weight_column")}
+    if not any(names.values()) or is_npz(predictions) or is_npz(ratings):
+        return
+    own, other = (told.open(file).columns for file in (predictions, ratings))
+    for key, name in names.items():
+        if name is not None and name not in own and name in other:
             raise InvalidInputError(
-                f"label_column: is for one label per case, and {self.label_column!r} would be left "
-                "unread; give it, or the ratings, but not both"
+                f"{key}: must name a column of {predictions.name}; {name!r} is in "
+                f"{ratings.name} alone: copy it into {predictions.name}, case by case"
             )
-        if ratings is not None:
-            self._refuse_in_ratings(predictions, ratings)
-        if ratings is not None or told:
-            return predictions if ratings is None else ratings
-        if self.label_column is not None or is_npz(predictions):
-            return None
-        file = open_table(predictions, delimiter=self.delimiter, encoding=self.encoding)
-        beside = usual_layouts(file)
-        return predictions if beside["wide"] or beside["counts"] else None
 
-    def _refuse_in_ratings(self, predictions: Path, ratings: Path) -> None:
-        """Refuse columns that must stand beside the predictions and stand beside the ratings."""
-        names = {key: getattr(self, key) for key in ("group_column", "weight_column")}
-        if not any(names.values()) or is_npz(predictions) or is_npz(ratings):
-            return
-        how = {"delimiter": self.delimiter, "encoding": self.encoding}
-        own, other = (open_table(file, **how).columns for file in (predictions, ratings))
-        for key, name in names.items():
-            if name is not None and name not in own and name in other:
-                raise InvalidInputError(
-                    f"{key}: must name a column of {predictions.name}; {name!r} is in "
-                    f"{ratings.name} alone: copy it into {predictions.name}, case by case"
-                )
 
-    def read_table(
-        self, predictions: Path, *, beside: bool = False, used: Collection[str] = ()
-    ) -> PredictionTable:
-        """Return the table of predictions; with ratings `beside` them cases need no names.
+def read_table(
+    told: TableColumns, predictions: Path, *, beside: bool = False, used: Collection[str] = ()
+) -> PredictionTable:
+    """Return the table of predictions; with ratings `beside` them cases need no names.
 
-        `used` is what somebody else reads.
-        """
-        table = read_predictions(
-            predictions,
-            prob_prefix=self.prob_prefix,
-            prob_columns=self.prob_columns,
-            normalize=self.normalize,
-            percent=self.percent,
-            number_rows=beside,
-            used=used,
-            **self.columns,
-        )
-        notes = (*table.notes, *self._code_notes(table.class_names, table.codes))
-        return replace(table, loose_ids=self.loose_ids, notes=notes)
+    `used` is what somebody else reads.
+    """
+    table = read_predictions(predictions, told, number_rows=beside, used=used)
+    notes = (*table.notes, *_code_notes(told, table.class_names, table.codes))
+    return replace(table, loose_ids=told.loose_ids, notes=notes)
 
-    def read_ratings(
-        self, source: Path | None, table: PredictionTable, *, beside: bool = False
-    ) -> RatingTable | None:
-        """Return the ratings of the cases of a table, where there is a file of them."""
-        if source is None:
-            return None
-        found = read_ratings(
-            source,
-            table.class_names,
-            self.ratings,
-            id_column=self.ratings_id_column or self.id_column,
-            missing=self.missing,
-            delimiter=self.delimiter,
-            encoding=self.encoding,
-            ignore_case=self.ignore_case,
-            duplicates=self.duplicates,
-            beside=table.columns if beside else (),
-            number_rows=beside,
-        )
-        coded = self._code_notes(table.class_names, found.codes)
-        return replace(found, notes=(*found.notes, *coded)) if coded else found
 
-    def _code_notes(self, class_names: Sequence[str], coded: bool) -> tuple[str, ...]:
-        """Return what codes were taken for, where nobody said the order of the classes."""
-        told = self.class_names is not None or len(self.prob_columns) > 1
-        return code_notes(class_names, IN_ORDER_OF_CODES) if coded and not told else ()
+def ratings_of_table(
+    told: TableColumns, source: Path | None, table: PredictionTable, *, beside: bool = False
+) -> RatingTable | None:
+    """Return the ratings of the cases of a table, where there is a file of them."""
+    if source is None:
+        return None
+    columns = table.columns if beside else ()
+    found = read_ratings(source, table.class_names, told, beside=columns, number_rows=beside)
+    coded = _code_notes(told, table.class_names, found.codes)
+    return replace(found, notes=(*found.notes, *coded)) if coded else found
 
-    def notes(
-        self, predictions: Path, table: PredictionTable, rated: RatingTable | None, *, beside: bool
-    ) -> tuple[str, ...]:
-        """Return what to know about how both tables were read, each note once."""
-        notes = table.notes
-        if not beside and not is_npz(predictions):
-            file = open_table(predictions, delimiter=self.delimiter, encoding=self.encoding)
-            notes = (*notes, *unused_notes(file, table.columns))
-        return tuple(dict.fromkeys((*notes, *(rated.notes if rated is not None else ()))))
+
+def _code_notes(told: TableColumns, class_names: Sequence[str], coded: bool) -> tuple[str, ...]:
+    """Return what codes were taken for, where nobody said the order of the classes."""
+    named = told.class_names is not None or len(told.prob_columns) > 1
+    return code_notes(class_names, IN_ORDER_OF_CODES) if coded and not named else ()
 
 
 def read_tables(
@@ -163,12 +103,16 @@ def read_tables(
 
     `used` are columns that somebody else reads.
     """
-    source = told.file_of_ratings(predictions, ratings)
+    source = file_of_ratings(told, predictions, ratings)
     beside = source is not None and source == predictions
-    table = told.read_table(predictions, beside=beside, used=used)
+    table = read_table(told, predictions, beside=beside, used=used)
     table = replace(table, columns=(*table.columns, *used))
-    rated = told.read_ratings(source, table, beside=beside)
-    table = replace(table, notes=told.notes(predictions, table, rated, beside=beside))
+    rated = ratings_of_table(told, source, table, beside=beside)
+    notes = table.notes
+    if not beside and not is_npz(predictions):
+        notes = (*notes, *unused_notes(told.open(predictions), table.columns))
+    notes = tuple(dict.fromkeys((*notes, *(rated.notes if rated is not None else ()))))
+    table = replace(table, notes=notes)
     joined = join(table, rated, allow_unmatched=told.allow_unmatched)
     if again := joined.report.loosely:
         of = f"{again} of {joined.report.cases} cases"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raterwise.errors import InvalidInputError
+from raterwise.io.damaged import one_line
 from raterwise.io.texts import NUMBER, cleaned, is_text, lines_above
 
 if TYPE_CHECKING:
@@ -288,8 +289,7 @@ def _read_slowly(name: str, read: Callable[[bool], pa.Table]) -> pa.Table:
     try:
         return read(False)
     except pa.ArrowInvalid as error:
-        message = " ".join(str(error).split())
-        message = message if len(message) <= 200 else message[:200] + " …"
+        message = one_line(error)
     hint = ""
     if "UTF8" in message:
         hint = ' (the file must be UTF-8 text; or say encoding="cp1252")'

@@ -23,6 +23,8 @@ from raterwise.errors import InvalidInputError, RaterwiseError
 
 MOST_JSON = 1 << 30
 """Bytes of the largest JSON file that is read."""
+MOST_SAID = 200
+"""Letters of an error of somebody else's that are passed on."""
 MOST_DEPTH = 200
 """How deep JSON may be nested: ours is less than 10."""
 SENSELESS = (
@@ -31,10 +33,10 @@ SENSELESS = (
 """What code runs into whose numbers and names do not fit together."""
 
 
-def one_line(error: BaseException, most: int = 200) -> str:
+def one_line(error: BaseException) -> str:
     """Return what an error says, short and in one line."""
     text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= most else text[:most] + " …"
+    return text if len(text) <= MOST_SAID else text[:MOST_SAID] + " …"
 
 
 def check_fits(size: int, name: str) -> None:

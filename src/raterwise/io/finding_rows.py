@@ -18,6 +18,7 @@ from raterwise.io.layouts import (
     RATER_COLUMNS,
     RATING_COLUMNS,
     RatingColumns,
+    TableColumns,
     find_id_column,
     usual_column,
     usual_names,
@@ -92,19 +93,17 @@ def is_long(
 def read_long(
     file: TableFile,
     names: tuple[str, ...],
-    columns: RatingColumns,
+    told: TableColumns,
     finding_column: str | None,
-    id_column: str | None,
-    missing: Collection[str],
     by_rater: bool,
-    duplicates: str,
 ) -> FindingRatings:
     """Return the answers of a file with rows of raters."""
-    told = finding_column or columns.rating_column or usual_names(file, FINDING_COLUMNS)
-    if told or not any(name in file.columns for name in names):
-        rows = _of_answers(file, columns, finding_column, id_column, missing, names)
+    duplicates = told.duplicates
+    named = finding_column or told.ratings.rating_column or usual_names(file, FINDING_COLUMNS)
+    if named or not any(name in file.columns for name in names):
+        rows = _of_answers(file, told, finding_column, names)
     else:
-        rows = _of_readings(file, columns, id_column, missing, names)
+        rows = _of_readings(file, told, names)
     items, ids, raters, rater_ids, found, titles, answers, notes = rows
     of_one = (items * len(rater_ids) + raters) * len(titles) + found
     repeated = len(np.unique(of_one)) < len(of_one)
@@ -132,15 +131,10 @@ def _codes_of(table: Any, name: str, file: TableFile) -> tuple[Counts, Array]:
 
 
 def _of_answers(
-    file: TableFile,
-    columns: RatingColumns,
-    finding_column: str | None,
-    id_column: str | None,
-    missing: Collection[str],
-    names: Sequence[str],
+    file: TableFile, told: TableColumns, finding_column: str | None, names: Sequence[str]
 ) -> _Rows:
     """Return the rows of a file that are an answer each."""
-    case = find_id_column(file, id_column)
+    case, columns = find_id_column(file, told.id_of_ratings), told.ratings
     finding = usual_column(file, finding_column, FINDING_COLUMNS, "finding_column")
     rater = usual_column(file, columns.rater_column, RATER_COLUMNS, "rater_column")
     rating = usual_column(file, columns.rating_column, RATING_COLUMNS, "rating_column")
@@ -148,26 +142,20 @@ def _of_answers(
     of_case, of_rater, of_finding = (_codes_of(table, n, file) for n in (case, rater, finding))
     titles = set(map(str, of_finding[1].tolist()))
     require_every(file, names, titles, f"its name in {finding!r}")
-    answers = as_yes_or_no(table.column(rating), f"{file.name}: column {rating!r}", missing)
+    answers = as_yes_or_no(table.column(rating), f"{file.name}: column {rating!r}", told.missing)
     return _Rows(*of_case, *of_rater, *of_finding, answers)
 
 
-def _of_readings(
-    file: TableFile,
-    columns: RatingColumns,
-    id_column: str | None,
-    missing: Collection[str],
-    names: Sequence[str],
-) -> _Rows:
+def _of_readings(file: TableFile, told: TableColumns, names: Sequence[str]) -> _Rows:
     """Return the rows of a file that are what a rater said of a case, finding by finding."""
-    case = find_id_column(file, id_column)
-    rater = usual_column(file, columns.rater_column, RATER_COLUMNS, "rater_column")
+    case = find_id_column(file, told.id_of_ratings)
+    rater = usual_column(file, told.ratings.rater_column, RATER_COLUMNS, "rater_column")
     require_every(file, names, file.columns, f"a column of that name beside {rater!r}")
     others = [name for name in file.columns if name not in (case, rater, *names)]
     table = file.read([case, rater, *names, *others])
 
     def said(name: str) -> Counts:
-        return as_yes_or_no(table.column(name), f"{file.name}: column {name!r}", missing)
+        return as_yes_or_no(table.column(name), f"{file.name}: column {name!r}", told.missing)
 
     def is_answer(name: str) -> bool:
         try:

@@ -6,14 +6,13 @@ Answers come as counts (positives_FINDING, raters_FINDING), as a column per rate
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from raterwise.errors import InvalidInputError
-from raterwise.io.columns import unused_columns
 from raterwise.io.finding_rows import (
     LABEL,
     POSITIVES,
@@ -26,10 +25,12 @@ from raterwise.io.finding_rows import (
     require_every,
 )
 from raterwise.io.layouts import (
+    AS_USUAL,
     CASE_COLUMNS,
     LAYOUT_ARGUMENTS,
     RATER_PREFIXES,
     RatingColumns,
+    TableColumns,
     find_id_column,
     usual_names,
 )
@@ -37,8 +38,9 @@ from raterwise.io.matching import JoinReport
 from raterwise.io.npz import is_npz, read_npz
 from raterwise.io.numbers import as_whole_numbers
 from raterwise.io.ratings import unique_ids
-from raterwise.io.sources import TableFile, open_table
+from raterwise.io.sources import TableFile
 from raterwise.io.tables import PredictionTable, matched
+from raterwise.io.unused_columns import unused_columns
 from raterwise.io.values import as_yes_or_no, id_at
 from raterwise.labels import Labels
 from raterwise.labels.duplicates import DUPLICATES
@@ -59,7 +61,6 @@ class Findings(NamedTuple):
     report: JoinReport
     unread: tuple[str, ...]
     answers: Answers | None = None
-    notes: tuple[str, ...] = ()
 
     def each(self) -> Iterator[tuple[str, Array, Labels, dict[str, Any]]]:
         """Yield each finding's name, the probabilities and labels, `groups` and `weights`."""
@@ -95,15 +96,9 @@ class Findings(NamedTuple):
 def read_finding_ratings(
     path: str | PathLike[str],
     names: Sequence[str],
-    columns: RatingColumns | None = None,
+    told: TableColumns = AS_USUAL,
     *,
     finding_column: str | None = None,
-    id_column: str | None = None,
-    missing: Collection[str] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    duplicates: str = "error",
-    allow_unmatched: bool = False,
     by_rater: bool = False,
 ) -> FindingRatings:
     """Return the raters' answers on the findings `names` of a CSV, Parquet, Arrow or NPZ file.
@@ -119,7 +114,7 @@ def read_finding_ratings(
     >>> table.ids.tolist(), table.positives.tolist(), table.raters.tolist()
     (['n1', 'n2'], [[1], [0]], [[2], [1]])
     """
-    columns = columns or RatingColumns()
+    columns = told.ratings
     if columns.layout is not None:
         choose("ratings_layout", columns.layout, tuple(LAYOUT_ARGUMENTS))
     for argument in ("rater_columns", "count_columns", "count_prefix"):
@@ -130,21 +125,19 @@ def read_finding_ratings(
                 f"{listed(list(getattr(columns, argument)))}"
             )
     if is_npz(path):
-        if columns.layout or columns.named or id_column or finding_column:
+        if columns.layout or columns.named or told.id_of_ratings or finding_column:
             raise InvalidInputError(
                 "an NPZ file has no columns: its ratings are the arrays positives and raters, and "
                 "its ids the array ids"
             )
         return _of_npz(path, tuple(names))
-    choose("duplicates", duplicates, DUPLICATES)
-    file = open_table(path, delimiter=delimiter, encoding=encoding)
+    choose("duplicates", told.duplicates, DUPLICATES)
+    file = told.open(path)
     if is_long(file, names, columns, finding_column):
-        found = read_long(
-            file, tuple(names), columns, finding_column, id_column, missing, by_rater, duplicates
-        )
+        found = read_long(file, tuple(names), told, finding_column, by_rater)
     else:
-        found = _read_wide(file, tuple(names), columns, id_column, missing)
-    if found.unread and not allow_unmatched:
+        found = _read_wide(file, tuple(names), told)
+    if found.unread and not told.allow_unmatched:
         raise InvalidInputError(
             f"{file.name}: what is rated must have a probability; {listed(found.unread)} "
             f"{'has' if len(found.unread) == 1 else 'have'} none (findings: {listed(names)}); "
@@ -190,20 +183,13 @@ def join_findings(
         report,
         ratings.unread,
         None if ratings.answers is None else ratings.answers[index],
-        ratings.notes,
     )
 
 
-def _read_wide(
-    file: TableFile,
-    names: tuple[str, ...],
-    columns: RatingColumns,
-    id_column: str | None,
-    missing: Collection[str],
-) -> FindingRatings:
-    counts, answers, unread = _columns_of(file, names, columns)
-    has_id = id_column is not None or bool(usual_names(file, CASE_COLUMNS))
-    case = find_id_column(file, id_column) if has_id else None
+def _read_wide(file: TableFile, names: tuple[str, ...], told: TableColumns) -> FindingRatings:
+    counts, answers, unread = _columns_of(file, names, told.ratings)
+    has_id = told.id_of_ratings is not None or bool(usual_names(file, CASE_COLUMNS))
+    case = find_id_column(file, told.id_of_ratings) if has_id else None
     used = [c for each in (*counts.values(), *answers.values()) for c in each]
     table = file.read([*([case] if case else []), *used])
     ids = unique_ids(table.column(case), file, case) if case else None
@@ -219,7 +205,8 @@ def _read_wide(
             _refuse_too_many(seen, looked, counts[name], file, ids)
             continue
         for column in answers[name]:
-            said = as_yes_or_no(table.column(column), f"{file.name}: column {column!r}", missing)
+            where = f"{file.name}: column {column!r}"
+            said = as_yes_or_no(table.column(column), where, told.missing)
             positives[:, i] += said == 1
             raters[:, i] += said >= 0
             by_reader[:, i, readers.index(who[column])] = said

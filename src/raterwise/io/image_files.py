@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, missing_extra
 from raterwise.io.axes import KNOWN_KEYS
-from raterwise.io.damaged import check_fits, read_archive
+from raterwise.io.damaged import check_fits, one_line, read_archive
 from raterwise.types import Array
 
 PACKAGES = {"PIL": "pillow"}
@@ -43,8 +43,7 @@ def imaging_module(name: str) -> Any:
 
 def unreadable(file: Path, error: Exception) -> InvalidInputError:
     """Return the error of a file that a reader cannot read."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return InvalidInputError(f"{file}: cannot be read, it may be damaged ({text[:200]})")
+    return InvalidInputError(f"{file}: cannot be read, it may be damaged ({one_line(error)})")
 
 
 def read_nifti(file: Path) -> tuple[Array, NDArray[np.float64]]:

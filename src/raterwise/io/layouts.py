@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from os import PathLike
 
 from raterwise.errors import InvalidInputError
-from raterwise.io.columns import unused_columns
-from raterwise.io.sources import TableFile
+from raterwise.io.sources import TableFile, open_table
+from raterwise.io.unused_columns import unused_columns
 from raterwise.labels.classes import is_whole
 from raterwise.rules import did_you_mean, listed
 
@@ -69,6 +70,42 @@ class RatingColumns:
             for layout, names in LAYOUT_ARGUMENTS.items()
             if (given := [name for name in names if getattr(self, name)])
         }
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """Which column of which file is what, and how its values are read."""
+
+    id_column: str | None = None
+    prob_prefix: str = "prob_"
+    prob_columns: Sequence[str] = ()
+    class_names: Sequence[str] | None = None
+    label_column: str | None = None
+    group_column: str | None = None
+    weight_column: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    normalize: bool = False
+    percent: bool = False
+    ignore_case: bool = False
+    missing: Collection[str] = ()
+    ratings: RatingColumns = field(default_factory=RatingColumns)
+    ratings_id_column: str | None = None
+    duplicates: str = "error"
+    allow_unmatched: bool = False
+    loose_ids: bool = False
+
+    @property
+    def id_of_ratings(self) -> str | None:
+        """The column of the cases in the file of ratings."""
+        return self.ratings_id_column or self.id_column
+
+    def open(self, path: str | PathLike[str]) -> TableFile:
+        """Return the table in a file; only its names are read yet."""
+        return open_table(path, delimiter=self.delimiter, encoding=self.encoding)
+
+
+AS_USUAL = TableColumns()
 
 
 def find_id_column(file: TableFile, id_column: str | None) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from raterwise.errors import InvalidInputError
-from raterwise.io.columns import unused_columns
 from raterwise.io.sources import TableFile
+from raterwise.io.unused_columns import unused_columns
 from raterwise.io.values import id_at
 from raterwise.predictions.checks import row_sum_tolerance
 from raterwise.rules import did_you_mean, listed, spelled

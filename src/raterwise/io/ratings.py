@@ -1,4 +1,7 @@
-"""Tables of ratings in three layouts: a column per rater, a row per rating, or counts per class."""
+"""Tables of ratings in three layouts: a column per rater, a row per rating, or counts per class.
+
+Of classes that are known (`read_ratings`), or that are found in the table (`read_rated`).
+"""
 
 from __future__ import annotations
 
@@ -11,23 +14,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
-from raterwise.io.columns import unused_notes
 from raterwise.io.layouts import (
+    AS_USUAL,
     LAYOUT_ARGUMENTS,
     RATER_COLUMNS,
     RATING_COLUMNS,
     RatingColumns,
+    TableColumns,
     count_columns,
     find_id_column,
     has_ids,
     layout_of,
+    rating_columns,
     usual_column,
     wide_columns,
 )
 from raterwise.io.matching import alike_note
 from raterwise.io.npz import is_npz, labels_of_npz, read_npz
 from raterwise.io.numbers import as_whole_numbers
-from raterwise.io.sources import TableFile, open_table
+from raterwise.io.sources import TableFile
+from raterwise.io.unused_columns import unused_notes
 from raterwise.io.values import (
     as_class_codes,
     as_ids,
@@ -35,10 +41,13 @@ from raterwise.io.values import (
     refuse_repeats,
 )
 from raterwise.labels import Labels, Ratings
-from raterwise.labels.classes import is_whole
+from raterwise.labels.classes import MEANS_NONE, is_whole, missing_codes
 from raterwise.labels.duplicates import DUPLICATES, chosen_of_each, refuse_repeated
-from raterwise.rules import choose
+from raterwise.rules import choose, listed
 from raterwise.types import Array
+
+MOST_STEPS = 100
+"""Up to how many steps a scale of whole numbers has, those that nobody used among them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +69,8 @@ class RatingTable:
 def read_ratings(
     path: str | PathLike[str],
     class_names: Sequence[str],
-    columns: RatingColumns | None = None,
+    told: TableColumns = AS_USUAL,
     *,
-    id_column: str | None = None,
-    missing: Collection[str] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    ignore_case: bool = False,
-    duplicates: str = "error",
     beside: Collection[str] = (),
     number_rows: bool = False,
 ) -> RatingTable:
@@ -86,7 +89,7 @@ def read_ratings(
     >>> table.ids.tolist(), table.labels.counts.tolist()
     (['n1', 'n2'], [[1, 1], [1, 0]])
     """
-    columns = columns or RatingColumns()
+    columns, id_column = told.ratings, told.id_of_ratings
     if columns.layout is not None:
         choose("ratings_layout", columns.layout, tuple(LAYOUT_ARGUMENTS))
     if is_npz(path):
@@ -96,21 +99,21 @@ def read_ratings(
                 "and its ids the array ids"
             )
         arrays = read_npz(path)
-        labels = labels_of_npz(arrays, class_names, missing, required=True)
+        labels = labels_of_npz(arrays, class_names, told.missing, required=True)
         assert labels is not None
         return RatingTable(arrays.ids_of(len(labels)), labels, arrays.name, arrays.notes())
-    choose("duplicates", duplicates, DUPLICATES)
-    file = open_table(path, delimiter=delimiter, encoding=encoding)
+    choose("duplicates", told.duplicates, DUPLICATES)
+    file = told.open(path)
     layout = layout_of(file, columns)
     case: str | None = None
     if not number_rows or layout == "long" or has_ids(file, id_column):
         case = find_id_column(file, id_column)
-    coding = Coding(tuple(class_names), missing, ignore_case)
+    coding = Coding(tuple(class_names), told.missing, told.ignore_case)
     if layout == "wide":
         found, used = _read_wide(file, case, columns, coding)
     elif layout == "long":
         assert case is not None  # rows of ratings are no cases to number
-        found, used = _read_long(file, case, columns, coding, duplicates)
+        found, used = _read_long(file, case, columns, coding, told.duplicates)
     else:
         found, used = _read_counts(file, case, columns, coding)
     notes = (
@@ -228,3 +231,104 @@ def unique_ids(column: Any, file: TableFile, name: str, else_: str = "") -> Arra
     ids = as_ids(column, where)
     refuse_repeats(ids, where, else_)
     return ids
+
+
+@dataclass(frozen=True, eq=False)
+class RatedTable:
+    """The ratings of a file, with what can be told of their classes."""
+
+    ratings: RatingTable
+    class_names: tuple[str, ...]
+    scale: str
+    """"interval" for whole numbers, "ordinal" where the order was given, otherwise "nominal"."""
+    groups: list[Any] | None
+    """The patient of each case."""
+
+
+def read_rated(path: str | PathLike[str], told: TableColumns = AS_USUAL) -> RatedTable:
+    """Return the ratings of a CSV, Excel, Parquet or Arrow file whose classes nobody has listed.
+
+    Whole numbers are steps of a scale, those between the smallest and the largest that nobody used
+    among them; other values are names without an order, unless `class_names` gives one. The other
+    options are those of `read_ratings`.
+
+    >>> path = getfixture("tmp_path") / "ratings.csv"
+    >>> _ = path.write_text("case,reader_1,reader_2\\na,1,2\\nb,4,4\\n")
+    >>> table = read_rated(path)
+    >>> table.class_names, table.scale, table.ratings.labels.counts.tolist()
+    (('1', '2', '3', '4'), 'interval', [[1, 1, 0, 0], [0, 0, 0, 2]])
+    """
+    if is_npz(path):
+        raise InvalidInputError(
+            "ratings: must be a table with columns (CSV, Excel, Parquet or Arrow); an NPZ file "
+            "has none"
+        )
+    file = told.open(path)
+    names, scale = tuple(told.class_names or ()), "ordinal"
+    if not names:
+        layout, found = rating_columns(file, told.ratings)
+        if layout == "counts":
+            names, scale = tuple(found), "nominal"
+        else:
+            held = [file.read([c]).column(c) for c in found.values()]
+            texts = different_texts(held, f"{file.name}: ratings", told.missing)
+            if told.ignore_case:  # the first spelling is the name
+                texts = list({text.casefold(): text for text in reversed(texts)}.values())
+            _refuse_doubtful(texts, file.name)
+            names, scale = _classes(texts)
+    if len(names) < 2:
+        raise InvalidInputError(
+            f"ratings: agreement needs two classes; {file.name} names {', '.join(names) or 'none'}."
+            " List all that could have been said with class_names"
+        )
+    beside = () if told.group_column is None else (told.group_column,)
+    ratings = read_ratings(path, names, told, beside=beside)
+    groups = None
+    if told.group_column is not None:
+        case = find_id_column(file, told.id_column)
+        groups = _patients(file, case, told.group_column, ratings)
+    return RatedTable(ratings, names, scale, groups)
+
+
+def _refuse_doubtful(texts: Collection[str], source: str) -> None:
+    """Refuse to take for a class what may be no rating, or another spelling of one."""
+    none = [text for text in texts if MEANS_NONE.fullmatch(text)]
+    if none := none or missing_codes(texts):
+        every = ",".join(text for text in texts if text not in none)
+        raise InvalidInputError(
+            f"class_names: {source} has {listed(none)}; if that is no rating: "
+            f'missing="{",".join(none)}"; if it is a class, class_names lists them all, in order '
+            f"(others: {every:.60})"
+        )
+    folded: dict[str, str] = {}
+    for text in texts:
+        if (other := folded.setdefault(text.casefold(), text)) != text:
+            raise InvalidInputError(
+                f"class_names: {source} has {other!r} and {text!r} (ignore_case=True takes upper "
+                "and lower case for the same)"
+            )
+
+
+def _classes(texts: Collection[str]) -> tuple[tuple[str, ...], str]:
+    """Return the classes in order, and the scale that they can be taken for."""
+    try:
+        numbers = sorted(int(text) for text in texts)
+    except ValueError:
+        return tuple(sorted(texts)), "nominal"
+    if numbers and numbers[-1] - numbers[0] < MOST_STEPS:
+        return tuple(str(n) for n in range(numbers[0], numbers[-1] + 1)), "interval"
+    return tuple(map(str, numbers)), "ordinal"
+
+
+def _patients(file: TableFile, case: str, group_column: str, ratings: RatingTable) -> list[Any]:
+    """Return the patient of each case; a case of two patients is a mistake."""
+    table = file.read([case, file.require(group_column, "group_column")])
+    cases = as_ids(table.column(case), f"{file.name}: column {case!r}").tolist()
+    found: dict[Any, Any] = {}
+    for name, patient in zip(cases, table.column(group_column).to_pylist(), strict=True):
+        if patient is None or found.setdefault(name, patient) != patient:
+            raise InvalidInputError(
+                f"group_column: case {name!r} must be of one patient; got {found.get(name)!r} and "
+                f"{patient!r}"
+            )
+    return [found[name] for name in ratings.ids.tolist()]

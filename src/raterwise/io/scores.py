@@ -6,35 +6,33 @@ and `features`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 
 import numpy as np
 
 from raterwise.errors import InvalidInputError
-from raterwise.io.columns import unused_patients
 from raterwise.io.damaged import read_archive
-from raterwise.io.layouts import CASE_COLUMNS, find_id_column, usual_names
+from raterwise.io.layouts import AS_USUAL, TableColumns
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
 from raterwise.io.numbers import as_numbers
+from raterwise.io.probabilities import check_names
 from raterwise.io.ratings import Coding
-from raterwise.io.sources import TableFile, open_table
+from raterwise.io.sources import TableFile
 from raterwise.io.tables import (
     PredictionTable,
     chosen_columns,
     table_of_arrays,
     table_of_columns,
 )
+from raterwise.io.unused_columns import unused_patients
 from raterwise.rules import listed
 from raterwise.types import Array
 
 
 def read_features(
-    path: str | PathLike[str],
-    prefix: str = "feat_",
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    path: str | PathLike[str], prefix: str = "feat_", told: TableColumns = AS_USUAL
 ) -> tuple[Array, tuple[str, ...]]:
     """Return the features (N, D) of the cases of a file, in the order of its rows, and their names.
 
@@ -47,15 +45,14 @@ def read_features(
     if is_npz(path):
         array = _array(path, "features")
         return array, tuple(map(str, range(array.shape[1])))
-    return _columns(path, prefix, "features_prefix", delimiter, encoding)
+    return _columns(path, prefix, "features_prefix", told)
 
 
 def read_numbers(
     path: str | PathLike[str],
     column: str,
     argument: str = "column",
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    told: TableColumns = AS_USUAL,
 ) -> Array:
     """Return one column of numbers (N,), or the array of that name in an NPZ file.
 
@@ -63,7 +60,7 @@ def read_numbers(
     """
     if is_npz(path):
         return _array(path, column, ndim=1)
-    file = open_table(path, delimiter=delimiter, encoding=encoding)
+    file = told.open(path)
     values = file.read([file.require(column, argument)]).column(column)
     return as_numbers(values, f"{file.name}: column {column!r}").astype(np.float64)
 
@@ -71,11 +68,7 @@ def read_numbers(
 def read_outside(
     path: str | PathLike[str],
     confidence_column: str | None = None,
-    *,
-    prob_prefix: str = "prob_",
-    prob_columns: Sequence[str] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    told: TableColumns = AS_USUAL,
 ) -> Array:
     """Return the confidences (M,) of cases from elsewhere, or their class probabilities (M, K).
 
@@ -88,32 +81,20 @@ def read_outside(
     [[0.25, 0.75], [0.5, 0.5]]
     """
     if confidence_column is not None:
-        return read_numbers(path, confidence_column, "confidence_column", delimiter, encoding)
+        return read_numbers(path, confidence_column, "confidence_column", told)
     if is_npz(path):
         probs = _array(path, "probs", (1, 2))
-    elif prob_columns:
-        how = "prob_columns", delimiter, encoding
-        columns = [read_numbers(path, name, *how) for name in prob_columns]
+    elif told.prob_columns:
+        columns = [read_numbers(path, name, "prob_columns", told) for name in told.prob_columns]
         probs = np.stack(columns, axis=1)
     else:
-        probs, _ = _columns(path, prob_prefix, "prob_prefix", delimiter, encoding)
+        probs, _ = _columns(path, told.prob_prefix, "prob_prefix", told)
     one = probs if probs.ndim == 1 else probs[:, 0] if probs.shape[1] == 1 else None
     return probs if one is None else np.stack((1 - one, one), axis=1)
 
 
 def read_logits(
-    path: str | PathLike[str],
-    *,
-    logit_prefix: str = "logit_",
-    class_names: Sequence[str] | None = None,
-    id_column: str | None = None,
-    label_column: str | None = None,
-    group_column: str | None = None,
-    weight_column: str | None = None,
-    missing: Collection[str] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    ignore_case: bool = False,
+    path: str | PathLike[str], told: TableColumns = AS_USUAL, logit_prefix: str = "logit_"
 ) -> tuple[PredictionTable, Array]:
     """Return what `read_predictions` would say of the softmax of a file's logits, and the logits.
 
@@ -124,37 +105,31 @@ def read_logits(
     (('benign', 'malignant'), [[0.5, 0.5], [0.953, 0.047]], [[0.0, 0.0], [1.5, -1.5]])
     """
     if is_npz(path):
-        if any((id_column, label_column, group_column, weight_column)):
+        if any((told.id_column, told.label_column, told.group_column, told.weight_column)):
             raise InvalidInputError("an NPZ file has no columns: its arrays have fixed names")
         logits = _array(path, "logits", (2, 3))
-        return _logits_of_npz(read_npz(path), logits, class_names, missing)
-    file = open_table(path, delimiter=delimiter, encoding=encoding)
+        return _logits_of_npz(read_npz(path), logits, told)
+    file = told.open(path)
     columns = _with_prefix(file, logit_prefix, "logit_prefix")
     found = [name.removeprefix(logit_prefix) for name in columns]
-    names = _class_names(class_names or found, len(columns))
-    named = id_column is not None or bool(usual_names(file, CASE_COLUMNS))
-    chosen = chosen_columns(
-        file,
-        id_column=find_id_column(file, id_column) if label_column is None or named else None,
-        label_column=label_column,
-        group_column=group_column,
-        weight_column=weight_column,
-    )
-    table = table_of_columns(file, columns, chosen, Coding(names, missing, ignore_case))
+    names = _class_names(told.class_names or found, len(columns))
+    chosen = chosen_columns(file, told, by_id=told.label_column is None)
+    coding = Coding(names, told.missing, told.ignore_case)
+    table = table_of_columns(file, columns, chosen, coding)
     logits = table.probs.astype(np.float64)
-    notes = unused_patients(file, chosen.values()) if group_column is None else ()
+    notes = unused_patients(file, chosen.values()) if told.group_column is None else ()
     return replace(table, probs=_softmax(logits), notes=notes), logits
 
 
 def _logits_of_npz(
-    file: NpzArrays, logits: Array, class_names: Sequence[str] | None, missing: Collection[str]
+    file: NpzArrays, logits: Array, told: TableColumns
 ) -> tuple[PredictionTable, Array]:
     draws = logits if logits.ndim == 3 else logits[None]
     logits = draws.mean(axis=0)
     own = file.class_names() or tuple(map(str, range(logits.shape[1])))
-    names = _class_names(class_names or own, logits.shape[1])
+    names = _class_names(told.class_names or own, logits.shape[1])
     probs = np.mean([_softmax(member) for member in draws], axis=0)
-    return table_of_arrays(file, probs, names, labels_of_npz(file, names, missing)), logits
+    return table_of_arrays(file, probs, names, labels_of_npz(file, names, told.missing)), logits
 
 
 def _softmax(logits: Array) -> Array:
@@ -166,10 +141,7 @@ def _softmax(logits: Array) -> Array:
 def _class_names(names: Sequence[str], classes: int) -> tuple[str, ...]:
     if classes < 2:
         raise InvalidInputError(f"logits: must have a column for each class; got {classes}")
-    if len(names) != classes or len(set(names)) < classes or "" in names:
-        raise InvalidInputError(
-            f"class_names: must be {classes} different names, one per class; got {listed(names)}"
-        )
+    check_names(tuple(names), classes)
     return tuple(names)
 
 
@@ -184,14 +156,10 @@ def _with_prefix(file: TableFile, prefix: str, argument: str) -> list[str]:
 
 
 def _columns(
-    path: str | PathLike[str],
-    prefix: str,
-    argument: str,
-    delimiter: str | None,
-    encoding: str | None,
+    path: str | PathLike[str], prefix: str, argument: str, told: TableColumns
 ) -> tuple[Array, tuple[str, ...]]:
     """Return the columns that begin with the prefix, (N, D), and the rest of their names."""
-    file = open_table(path, delimiter=delimiter, encoding=encoding)
+    file = told.open(path)
     found = _with_prefix(file, prefix, argument)
     table = table_of_columns(file, found, {}, Coding(()))
     return table.probs.astype(np.float64), tuple(name.removeprefix(prefix) for name in found)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.io.csv_files import CsvFormat, read_columns, recognise, refuse_names_again
-from raterwise.io.damaged import check_fits
+from raterwise.io.damaged import check_fits, one_line
 from raterwise.io.excel import read_sheet
 from raterwise.io.texts import clean_name, cleaned, titles_note
 from raterwise.rules import did_you_mean, listed
@@ -208,7 +208,7 @@ def _readable(file: Path, kind: str) -> Iterator[None]:
         yield
     except (pa.lib.ArrowException, OSError) as error:
         raise InvalidInputError(
-            f"{file.name}: cannot be read as {kind.capitalize()}; {_one_line(error)}"
+            f"{file.name}: cannot be read as {kind.capitalize()}; {one_line(error)}"
         ) from error
 
 
@@ -222,8 +222,3 @@ def _read_arrow(path: Path) -> pa.Table:
         except pa.ArrowInvalid:
             source.seek(0)
             return pa.ipc.open_stream(source).read_all()
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if len(text) <= 200 else text[:200] + " …"

@@ -17,8 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
-from raterwise.io.columns import unused_columns, unused_patients
-from raterwise.io.layouts import CASE_COLUMNS, find_id_column, has_ids, usual_names
+from raterwise.io.layouts import (
+    AS_USUAL,
+    CASE_COLUMNS,
+    TableColumns,
+    find_id_column,
+    has_ids,
+    usual_names,
+)
 from raterwise.io.matching import JoinReport, alike_note, explain_unmatched, positions
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
 from raterwise.io.numbers import as_numbers, as_weights, refuse_fractions
@@ -31,7 +37,8 @@ from raterwise.io.probabilities import (
     probability_columns,
 )
 from raterwise.io.ratings import Coding, RatingTable, unique_ids
-from raterwise.io.sources import TableFile, existing_file, open_table
+from raterwise.io.sources import TableFile, existing_file
+from raterwise.io.unused_columns import unused_columns, unused_patients
 from raterwise.io.values import as_ids, labels_of_codes
 from raterwise.labels import Labels
 from raterwise.rules import listed
@@ -75,20 +82,8 @@ class Joined(NamedTuple):
 
 def read_predictions(
     path: str | PathLike[str],
+    told: TableColumns = AS_USUAL,
     *,
-    prob_prefix: str = "prob_",
-    prob_columns: Sequence[str] = (),
-    class_names: Sequence[str] | None = None,
-    id_column: str | None = None,
-    label_column: str | None = None,
-    group_column: str | None = None,
-    weight_column: str | None = None,
-    missing: Collection[str] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    ignore_case: bool = False,
-    normalize: bool = False,
-    percent: bool = False,
     exclusive: bool = True,
     number_rows: bool = False,
     used: Collection[str] = (),
@@ -116,40 +111,32 @@ def read_predictions(
     (('benign', 'malignant'), ['n1', 'n2'], [[0.75, 0.25], [0.5, 0.5]])
     """
     if is_npz(path):
-        options = (prob_columns, id_column, label_column, group_column, weight_column)
-        if any(options):
+        columns_told = (told.id_column, told.label_column, told.group_column, told.weight_column)
+        if any((told.prob_columns, *columns_told)):
             raise InvalidInputError(
                 f"{Path(path).name}: an NPZ file has no columns to name; its arrays are called "
                 "'probs', 'labels' (or 'ratings', or 'counts'), 'ids', 'groups', 'weights', "
                 "'class_names'"
             )
-        how = exclusive, normalize, percent, used
-        return _predictions_of_npz(read_npz(path), class_names, missing, *how)
-    file = open_table(path, delimiter=delimiter, encoding=encoding)
-    columns = probability_columns(file, prob_prefix, prob_columns)
-    names = class_names_of(columns, prob_prefix, class_names, exclusive)
-    by_id = exclusive and label_column is None  # ratings are joined, unless they are beside
-    by_id = by_id and (not number_rows or has_ids(file, id_column))
-    needs_ids = by_id or id_column is not None or bool(usual_names(file, CASE_COLUMNS))
-    chosen = chosen_columns(
-        file,
-        id_column=find_id_column(file, id_column) if needs_ids else None,
-        label_column=label_column,
-        group_column=group_column,
-        weight_column=weight_column,
-    )
+        return _predictions_of_npz(read_npz(path), told, exclusive, used)
+    file = told.open(path)
+    columns = probability_columns(file, told.prob_prefix, told.prob_columns)
+    names = class_names_of(columns, told.prob_prefix, told.class_names, exclusive)
+    by_id = exclusive and told.label_column is None  # ratings are joined, unless they are beside
+    by_id = by_id and (not number_rows or has_ids(file, told.id_column))
+    chosen = chosen_columns(file, told, by_id=by_id)
     if clash := set(chosen.values()) & set(columns):
         raise InvalidInputError(f"prob_columns: {listed(sorted(clash))} cannot be more than one")
-    coding = Coding(names, missing, ignore_case)
-    table = table_of_columns(file, columns, chosen, coding, percent=percent)
+    coding = Coding(names, told.missing, told.ignore_case)
+    table = table_of_columns(file, columns, chosen, coding, percent=told.percent)
     probs = table.probs[:, 0] if exclusive and len(columns) == 1 else table.probs
-    probs = normalized(probs) if normalize and exclusive else probs
+    probs = normalized(probs) if told.normalize and exclusive else probs
     read = (*columns, *chosen.values())
     unused = unused_columns(file, read).get("a class", ())
     check_probabilities(probs, file.name, columns, table.ids, exclusive, unused)
     notes = (file.note,) if file.note else ()
     notes = (*notes, *notes_on_columns(columns, names)) if exclusive else notes
-    if group_column is None:
+    if told.group_column is None:
         notes = (*notes, *unused_patients(file, read))
     if table.groups is not None:
         notes = (*notes, *alike_note(table.groups.tolist(), "patients", file.name))
@@ -158,11 +145,7 @@ def read_predictions(
 
 
 def read_levels(
-    path: str | PathLike[str],
-    columns: Sequence[str],
-    *,
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    path: str | PathLike[str], columns: Sequence[str], told: TableColumns = AS_USUAL
 ) -> dict[str, list[Any]]:
     """Return columns that tell cases apart, by name, in the order of the rows; None if empty."""
     if is_npz(path):
@@ -170,14 +153,24 @@ def read_levels(
             f"subgroup_column: must name columns of a table; {existing_file(path).name} holds "
             "arrays without columns"
         )
-    file = open_table(path, delimiter=delimiter, encoding=encoding)
+    file = told.open(path)
     wanted = [file.require(name, "subgroup_column") for name in dict.fromkeys(columns)]
     table = file.read(wanted)
     return {name: table.column(name).to_pylist() for name in wanted}
 
 
-def chosen_columns(file: TableFile, **wanted: str | None) -> dict[str, str]:
-    """Return the columns of a file by the argument that names them, where it does."""
+def chosen_columns(file: TableFile, told: TableColumns, *, by_id: bool) -> dict[str, str]:
+    """Return the columns of a file by the argument that names them, where it does.
+
+    That of the ids must be there if cases are told apart `by_id`.
+    """
+    needs_ids = by_id or told.id_column is not None or bool(usual_names(file, CASE_COLUMNS))
+    wanted = {
+        "id_column": find_id_column(file, told.id_column) if needs_ids else None,
+        "label_column": told.label_column,
+        "group_column": told.group_column,
+        "weight_column": told.weight_column,
+    }
     return {key: file.require(name, key) for key, name in wanted.items() if name is not None}
 
 
@@ -219,13 +212,7 @@ def table_of_columns(
 
 
 def _predictions_of_npz(
-    file: NpzArrays,
-    class_names: Sequence[str] | None,
-    missing: Collection[str],
-    exclusive: bool,
-    normalize: bool = False,
-    percent: bool = False,
-    used: Collection[str] = (),
+    file: NpzArrays, told: TableColumns, exclusive: bool, used: Collection[str]
 ) -> PredictionTable:
     if exclusive and "samples" in file.arrays and "probs" not in file.arrays:
         probs = file.get("samples", ndim=(2, 3)).mean(axis=0)
@@ -240,16 +227,17 @@ def _predictions_of_npz(
         probs = probs[:, 0]  # as one column of a table: the second of two classes
     num_classes = 2 if probs.ndim == 1 else probs.shape[1]
     own = file.class_names("class_names" if exclusive else "names")
-    names = tuple(class_names or own or map(str, range(num_classes)))
+    names = tuple(told.class_names or own or map(str, range(num_classes)))
     check_names(names, num_classes)
     columns = [f"probs[{k}]" for k in range(num_classes)]
-    if percent:
+    if told.percent:
         probs = probs / 100
         refuse_fractions((), probs, file.name)
-    probs = normalized(probs) if normalize and exclusive and probs.dtype.kind == "f" else probs
+    if told.normalize and exclusive and probs.dtype.kind == "f":
+        probs = normalized(probs)
     ids = file.ids_of(len(probs)) if "ids" in file.arrays else None
     check_probabilities(probs, file.name, columns, ids, exclusive)
-    labels = labels_of_npz(file, names, missing) if exclusive else None
+    labels = labels_of_npz(file, names, told.missing) if exclusive else None
     return table_of_arrays(file, probs, names, labels, used)
 
 
@@ -287,10 +275,7 @@ def join(
     """
     if ratings is None:
         if predictions.labels is None:
-            raise InvalidInputError(
-                f"ratings: {predictions.source} holds no labels; give a file of ratings, or say "
-                "which column holds them with label_column, rater_columns or count_columns"
-            )
+            raise no_labels(predictions.source)
         report = JoinReport(len(predictions.probs))
         columns = (predictions.probs, predictions.labels, predictions.groups, predictions.weights)
         return Joined(*columns, report)
@@ -303,6 +288,14 @@ def join(
         None if predictions.groups is None else predictions.groups[known],
         None if predictions.weights is None else predictions.weights[known],
         report,
+    )
+
+
+def no_labels(source: str) -> InvalidInputError:
+    """Return the error that there are no labels, with how to give them."""
+    return InvalidInputError(
+        f"ratings: {source} holds no labels; give a file of ratings, or say which column holds "
+        "them with label_column, rater_columns or count_columns"
     )
 
 

@@ -54,7 +54,6 @@ class Volume:
 class ImageSet:
     """The arrays of one case, checked against each other."""
 
-    files: CaseFiles
     probabilities: Array
     """(K, *spatial), or (*spatial)."""
     masks: tuple[Array, ...]
@@ -207,7 +206,6 @@ def _checked(
     _check_affines([probabilities, *raters, *([] if region is None else [region])])
     spacing = next((v.spacing for v in (first, probabilities) if v.spacing is not None), None)
     return ImageSet(
-        files,
         _as_fractions(probabilities, array),
         tuple(masks),
         one_hot,

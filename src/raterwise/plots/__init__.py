@@ -5,7 +5,6 @@ A display holds the numbers; `from_predictions` and `from_results` make one and 
 as PDF or SVG for vectors. Needs the extra "report": pip install "raterwise[report]".
 """
 
-from raterwise.plots.clinical import PrecisionRecallDisplay, RocDisplay
 from raterwise.plots.concentrations import OptimalConcentrationDisplay
 from raterwise.plots.decisions import DecisionDisplay, OutcomeDisplay
 from raterwise.plots.designs import PlanDisplay, StabilityDisplay
@@ -13,7 +12,12 @@ from raterwise.plots.maps import CalibrationDispersionDisplay
 from raterwise.plots.reliability import DisagreementReliabilityDisplay, ReliabilityDisplay
 from raterwise.plots.style import journal_style
 from raterwise.plots.subgroups import SubgroupDisplay
-from raterwise.plots.thresholds import CCCDisplay, RiskCoverageDisplay
+from raterwise.plots.thresholds import (
+    CCCDisplay,
+    PrecisionRecallDisplay,
+    RiskCoverageDisplay,
+    RocDisplay,
+)
 
 __all__ = [
     "CCCDisplay",

@@ -2,7 +2,7 @@
 
 from raterwise.report.build import report_html, write_report
 from raterwise.report.comparison import comparison_html, write_comparison
-from raterwise.report.comparison_tables import as_csv, as_latex, as_markdown
+from raterwise.report.tables import as_csv, as_latex, as_markdown
 
 __all__ = [
     "as_csv",

@@ -1,4 +1,4 @@
-"""The section on thresholds: what accepting the confident predictions would cost."""
+"""The section on confidence: what accepting the confident predictions would cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from raterwise.curves import ThresholdCurve
 from raterwise.report import charts
 from raterwise.report.markup import Html, data_table, el
-from raterwise.report.sections import Charts, figure, scrolled, section
+from raterwise.report.sections import Charts, behind, figure, section
 from raterwise.report.words import level_of, number, percent, span, unit_of
 from raterwise.results import Results
 
@@ -19,7 +19,7 @@ START = 0.5
 """Where the slider of the threshold stands at first, if some case has that confidence."""
 
 
-def thresholds(results: Results, found: Charts) -> Html | None:
+def acceptance(results: Results, found: Charts) -> Html | None:
     """Return the CCC and the risk-coverage curve with a threshold to move."""
     content = results.curves.get("thresholds")
     if content is None:
@@ -42,15 +42,10 @@ def thresholds(results: Results, found: Charts) -> Html | None:
         class_="control",
     )
     sentence = el("p", id="operating-point", aria_live="polite")
-    behind = el(
-        "details",
-        el("summary", "The numbers behind these charts"),
-        scrolled(_threshold_table(curve), "Numbers behind the charts"),
-    )
     title = "Does it know when it is wrong?"
     drawn = _threshold_charts(results, curve, found)
-    told = _elsewhere(results)
-    return section("thresholds", title, told, slider, sentence, _confusion(rows), drawn, behind)
+    told, table = _elsewhere(results), behind(_threshold_table(curve), "these charts")
+    return section("thresholds", title, told, slider, sentence, _confusion(rows), drawn, table)
 
 
 def _scale(curve: ThresholdCurve) -> tuple[float, float, float, float]:

@@ -8,17 +8,18 @@ from typing import Any
 
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_text_atomically
-from raterwise.report import extras, sections
-from raterwise.report.acceptance import thresholds
+from raterwise.report import sections
+from raterwise.report.acceptance import acceptance
 from raterwise.report.findings import by_finding, summary_of_findings
+from raterwise.report.method import method, provenance
+from raterwise.report.operating import at_a_threshold
 from raterwise.report.page import page
-from raterwise.report.provenance import provenance
-from raterwise.report.readers import readers
+from raterwise.report.pages import worklist as list_of_cases
+from raterwise.report.raters import agreement, readers
 from raterwise.report.recalibration import recalibration
 from raterwise.report.sections import Charts
 from raterwise.report.stability import stability as steady
 from raterwise.report.subgroups import subgroups
-from raterwise.report.thresholds import at_a_threshold
 from raterwise.report.words import classes_in_words
 from raterwise.results import Results
 
@@ -133,15 +134,15 @@ def report_html(
         by_finding(results),
         sections.disagreement(results, found),
         at_a_threshold(results, found),
-        thresholds(results, found),
+        acceptance(results, found),
         subgroups(results, found),
-        extras.raters(results, raters, (notes or {}).get("raters")),
+        agreement(results, raters, (notes or {}).get("raters")),
         readers(results),
         recalibration(models, differences, found),
         sections.dispersion(models, found),
         steady(stability, variation, found, findings=bool(results.findings)),
-        extras.worklist(worklist),
-        extras.method(results, made_with),
+        list_of_cases(worklist),
+        method(results, made_with),
         provenance(results.provenance, made_with, results.data),
     ]
     return page(title, classes_in_words(results.data), content, found)

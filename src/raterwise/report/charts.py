@@ -6,7 +6,7 @@ Colours are the page's CSS variables: a chart turns dark with the page, and ligh
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -286,6 +286,12 @@ def diagonal(alt: Any) -> Any:
 def percent_axis(alt: Any) -> Any:
     """Return an axis of percentages."""
     return alt.Axis(format=".0%", tickCount=5)
+
+
+def log_axis(alt: Any, title: str, sizes: Iterable[int]) -> Any:
+    """Return the axis of the column `cases`, with a mark at each size."""
+    marks = alt.Axis(values=sorted(set(sizes)), format="d", labelOverlap="greedy")
+    return alt.X("cases:Q", title=title, scale=alt.Scale(type="log", nice=False), axis=marks)
 
 
 def colour_of(alt: Any, names: Sequence[str]) -> Any:

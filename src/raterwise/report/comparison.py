@@ -11,16 +11,15 @@ from raterwise.curves.clinical_tables import DecisionCurve
 from raterwise.io.files import write_text_atomically
 from raterwise.report import charts, operating_charts, sections
 from raterwise.report.acceptance import has_both
-from raterwise.report.extras import method
 from raterwise.report.findings import differences_by_finding
 from raterwise.report.markup import Html, data_table, el
+from raterwise.report.method import method, provenance
 from raterwise.report.page import page
-from raterwise.report.provenance import provenance
 from raterwise.report.sections import Charts, figure, paired_table, section
-from raterwise.report.verdicts import verdict
 from raterwise.report.words import (
     basis,
     best_of,
+    bracketed,
     classes_in_words,
     number,
     p_value,
@@ -132,19 +131,13 @@ def _summary(comparison: Any, first: Results) -> Html:
         if shares:
             title = el("strong", f"{_estimate(comparison, metric).title}: ")
             lines.append(el("li", title, _best_in_words(shares)))
-    told = [
-        el("li", el("strong", f"{name}: "), f"{v.headline}. {v.explanation}")
-        for name, v in (
-            (name, verdict(results))
-            for name, results in comparison.models.items()
-            if not results.findings  # which have no curve in common
-        )
-    ]
+    # Findings have no curve in common.
+    judged = {name: results for name, results in comparison.models.items() if not results.findings}
     rests = el("p", f"Based on {basis(first.data)}.", class_="basis")
     return section(
         "verdict",
         "Verdict",
-        el("div", el("ul", told) if told else None, rests, class_="panel"),
+        el("div", sections.verdicts(judged) if judged else None, rests, class_="panel"),
         [el("h3", "Which is the best?"), el("ul", lines)] if lines else None,
         _warnings(comparison.models),
     )  # fmt: skip
@@ -210,8 +203,7 @@ def _pair(
     rows = [
         el("tr",
            el("th", _estimate(comparison, d.metric).title, scope="row"),
-           el("td", number(d.difference),
-              el("small", f"[{number(d.low)}, {number(d.high)}]")),
+           el("td", number(d.difference), el("small", bracketed(d).strip())),
            el("td", "" if d.debiased is None else number(d.debiased)) if corrected else None,
            el("td", p_value(d.adjusted_p_value)),
            class_="clear" if d.adjusted_p_value <= LEVEL else None)

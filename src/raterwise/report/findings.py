@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from raterwise.report.headline import LESS_CHANCE, names_of_figures
+from raterwise.report.confidence_verdict import Verdict
+from raterwise.report.key_figures import LESS_CHANCE, names_of_figures
 from raterwise.report.markup import Html, el
-from raterwise.report.sections import paired_table, section, value_of, warnings
+from raterwise.report.sections import paired_table, panel, section, value_of, warnings
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import Verdict, basis, level_of, number, p_value
+from raterwise.report.words import level_of, number, p_value
 from raterwise.results import Results
 
 TONES = ("bad", "caution", "good")
@@ -32,17 +33,11 @@ def summary_of_findings(results: Results) -> Html:
         el("ul", told),
         el("p", JUDGED_ALONE, class_="note"),
     )
+    which = [el("p", line) for line in _which(results, verdicts)] if len(verdicts) > 1 else None
     return section(
         "verdict",
         "Verdict",
-        el(
-            "div",
-            el("p", found.headline, class_="headline"),
-            el("p", found.explanation) if found.explanation else None,
-            [el("p", line) for line in _which(results, verdicts)] if len(verdicts) > 1 else None,
-            el("p", f"Based on {basis(results.data)}.", class_="basis"),
-            class_=f"panel {found.tone}",
-        ),
+        panel(found, results, which),
         each if len(verdicts) > 1 else None,
         warnings(results),
     )

@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from raterwise.report.charts import Spec, altair, colour_of, compiled
-from raterwise.report.extras import interchangeable, worklist
+import numpy as np
+
+from raterwise.report.charts import Spec, altair, colour_of, compiled, log_axis
 from raterwise.report.markup import Html, data_table, el
+from raterwise.report.method import provenance
 from raterwise.report.page import page
-from raterwise.report.provenance import provenance
+from raterwise.report.raters import by_points, interchangeable
 from raterwise.report.sections import Charts, as_sentence, figure, section, wide
 from raterwise.report.stability import stability
 from raterwise.report.words import bracketed, natural, number, p_value, percent
 
+MOST_CASES = 25
+"""How many cases of a worklist a report shows."""
 MOST_LISTED = 200
 """How many cases a page of a worklist has."""
 MOST_CLASSES = 6
@@ -113,6 +117,53 @@ def agreement_page(
     return page("How far do the raters agree?", "", content, Charts())
 
 
+def worklist(found: Any, most: int = MOST_CASES) -> Html | None:
+    """Return the cases that need a second opinion, and what each answer would change."""
+    if found is None:
+        return None
+    names = found.class_names
+    known = bool(len(found)) and bool(found.expected_gain.max() > 0)  # how sure to be of a case
+    items = []
+    for i in range(min(len(found), most)):
+        top = int(np.argmax(found.probs[i]))
+        told = f": now “{names[top]}” {percent(found.probs[i, top])}; two raters would differ with "
+        told += f"probability {percent(found.disagreement[i])}"
+        case = el("strong", found.case_ids[i])
+        if not known:
+            items.append(el("li", case, told))
+            continue
+        summary = el("summary", case, f"{told}; gain {number(found.expected_gain[i])}")
+        items.append(
+            el("li", el("details", summary, el("ul", _answers(found.posterior[i], names))))
+        )
+    rest = len(found) - len(items)
+    more = el("p", f"And {rest:,} more.", class_="note") if rest > 0 else None
+    text = (
+        "The cases where one more expert's label is worth most come first."
+        if found.by == "gain" and known
+        else "The cases that two raters are most likely to differ about come first."
+    )
+    text += (
+        " The gain is how much one more expert's label is expected to lower the squared error of "
+        "the probabilities. Open a case to see what each answer would change."
+        if known
+        else " How sure to be of each case is unknown, and so what an answer would change."
+    )
+    return section("worklist", "Which cases need a second opinion?", el("p", text),
+                   el("ol", items, class_="worklist"), more)  # fmt: skip
+
+
+def _answers(posterior: Any, names: Sequence[str]) -> list[Html]:
+    """Return what each answer of an expert would make the likeliest class, and how likely."""
+    told = []
+    for name, after in zip(names, posterior, strict=True):
+        if not np.isnan(after).any():
+            best = int(np.argmax(after))
+            says = f"If the expert says “{name}”: “{names[best]}” {percent(after[best])}"
+            told.append(el("li", says))
+    return told
+
+
 def worklist_page(found: Any, *, basis: str, origin: Origin) -> str:
     """Return which cases need a second opinion first."""
     order = {"gain": "what one more label is worth", "disagreement": "predicted disagreement"}
@@ -150,9 +201,7 @@ def _widths(rows: Sequence[Mapping[str, Any]]) -> Spec:
         for row in rows
         if row["width"] is not None
     ]  # fmt: skip
-    sizes = sorted({row["cases"] for row in rows})
-    x = alt.X("cases:Q", title="Cases", scale=alt.Scale(type="log", nice=False),
-              axis=alt.Axis(values=sizes, format="d", labelOverlap="greedy"))  # fmt: skip
+    x = log_axis(alt, "Cases", (row["cases"] for row in rows))
     y = alt.Y("width:Q", title="Width of the interval", axis=alt.Axis(tickCount=5))
     tips = ["name:N", "cases:Q", "readings:Q", alt.Tooltip("width:Q", format=".3f")]
     line = alt.Chart(alt.Data(values=points)).mark_line(point=True, strokeWidth=2)
@@ -170,7 +219,7 @@ def _each_rater(agreement: Any, class_names: Sequence[str]) -> Html:
     rows = []
     for one in sorted(agreement.raters, key=lambda rater: natural(rater.rater)):
         most = max(one.excess, key=lambda k: abs(one.excess[k])) if one.excess else None
-        differs = "–" if most is None else _points(str(most), one.excess[most])
+        differs = "–" if most is None else by_points(most, one.excess[most])
         rows.append(
             (one.rater, f"{one.ratings:,}",
              "–" if one.agreement is None else percent(one.agreement),
@@ -183,7 +232,3 @@ def _each_rater(agreement: Any, class_names: Sequence[str]) -> Html:
     )
     table = wide(data_table(header, rows, caption), "Each rater")
     return section("raters", "What does each rater say?", table)
-
-
-def _points(name: str, excess: float) -> str:
-    return f"{name}: {100 * excess:+.1f}\u00a0points".replace("-", "−")

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from raterwise.catalog import CATALOG
-from raterwise.report.comparison_tables import markdown_text
 from raterwise.report.references import papers_of
+from raterwise.report.tables import markdown_table, markdown_text
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import counted_in_words, level_of, number, p_value
 from raterwise.results import Results, left_out
@@ -273,8 +273,7 @@ def _checklist(results: Results) -> str:
         ("23a", "37, 38", "Performance with intervals",
          "Results" if interval else "Results, without intervals"),
     )  # fmt: skip
-    lines = ["| TRIPOD+AI | CLAIM | Item | Answered in |", "| --- | --- | --- | --- |"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+    return markdown_table(("TRIPOD+AI", "CLAIM", "Item", "Answered in"), rows).rstrip("\n")
 
 
 def _unanswered(results: Results) -> str:

@@ -16,9 +16,9 @@ from raterwise.report.sections import (
     reliability_curves,
     section,
     value_of,
+    verdicts,
 )
-from raterwise.report.verdicts import verdict
-from raterwise.report.words import number, signed
+from raterwise.report.words import bracketed, number, signed
 from raterwise.results import Estimate, Results
 
 ROUNDING = 1e-9
@@ -46,15 +46,9 @@ def recalibration(
         return None
     before, after = models["before"], models["after"]
     pairs = {d.metric: d for d in differences}
-    told = el(
-        "ul",
-        [
-            el("li", el("strong", f"{name}: "), f"{v.headline}. {v.explanation}")
-            for name, v in (("Before", verdict(before)), ("After", verdict(after)))
-        ],
-    )
-    if before.findings:
-        told = el("p", "Means over the findings.", class_="note")
+    told = el("p", "Means over the findings.", class_="note")
+    if not before.findings:
+        told = verdicts({"Before": before, "After": after})
     note = el("p", PAIRED if pairs else LOOSE, class_="note")
     rows = [
         _row(e, after[name], pairs.get(name))
@@ -73,7 +67,7 @@ def _row(before: Estimate, after: Estimate, pair: Any) -> Html:
         gap = after.value - before.value if pair is None else pair.difference
         change = [el("strong", signed(gap))]
         if pair is not None:
-            change.append(el("small", f"[{number(pair.low)}, {number(pair.high)}]"))
+            change.append(el("small", bracketed(pair).strip()))
             if pair.debiased is not None:
                 change.append(el("small", f"corrected {signed(pair.debiased)}"))
             change.append(el("small", _in_words(before.direction, pair)))

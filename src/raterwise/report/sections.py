@@ -11,10 +11,20 @@ import numpy as np
 from raterwise.curves import ReliabilityCurve
 from raterwise.curves.smooth import CalibrationCurve
 from raterwise.report import charts
-from raterwise.report.headline import LESS_CHANCE, figures
+from raterwise.report.confidence_verdict import Verdict
+from raterwise.report.key_figures import LESS_CHANCE, answers, figures
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import basis, findings, level_of, number, percent, span, unit_of
+from raterwise.report.words import (
+    basis,
+    better,
+    bracketed,
+    level_of,
+    number,
+    percent,
+    span,
+    unit_of,
+)
 from raterwise.results import Estimate, Results
 
 SAY_SO = "Raters who say so"
@@ -44,18 +54,27 @@ def section(name: str, title: str, *content: Any) -> Html:
     return el("section", heading, *content, id=name, aria_labelledby=f"{name}-heading")
 
 
-def chosen(names: Iterable[str]) -> Html:
-    """Return what paper shows in the place of a choice: at first, the first of its names."""
-    return el("strong", next(iter(names)), class_="chosen")
+def choice(label: str, names: Iterable[str], place: str, drawn: str) -> Html:
+    """Return a choice of names for the charts called `drawn`; paper shows the one chosen."""
+    options = [el("option", name, value=name) for name in names]
+    return el(
+        "p",
+        el("label", label, for_=place),
+        el("select", options, id=place, data_charts=drawn),
+        el("strong", next(iter(names)), class_="chosen"),
+        class_="control",
+    )
 
 
 def figure(chart: Any, caption: Any, table: Html | None) -> Html:
     """Return a chart with its caption, and the numbers behind it for whoever wants them."""
-    behind = None
-    if table is not None:
-        inside = scrolled(table, "Numbers behind the chart")
-        behind = el("details", el("summary", "The numbers behind this chart"), inside)
-    return el("figure", chart, el("figcaption", caption), behind)
+    return el("figure", chart, el("figcaption", caption), None if table is None else behind(table))
+
+
+def behind(table: Html, charts: str = "this chart") -> Html:
+    """Return the numbers behind charts, folded."""
+    inside = scrolled(table, f"Numbers behind {charts}")
+    return el("details", el("summary", f"The numbers behind {charts}"), inside)
 
 
 def scrolled(table: Html, label: str) -> Html:
@@ -79,18 +98,27 @@ def wide(table: Html, label: str) -> Html:
 
 def summary(results: Results) -> Html:
     """Return the verdict, what it rests on, and what else there is to say."""
-    found = verdict(results)
-    return section(
-        "verdict",
-        "Verdict",
-        el(
-            "div",
-            el("p", found.headline, class_="headline"),
-            el("p", found.explanation),
-            el("p", f"Based on {basis(results.data)}.", class_="basis"),
-            class_=f"panel {found.tone}",
-        ),
-        warnings(results),
+    return section("verdict", "Verdict", panel(verdict(results), results), warnings(results))
+
+
+def panel(found: Verdict, results: Results, more: Any = None) -> Html:
+    """Return a verdict in its colour, with what it rests on."""
+    return el(
+        "div",
+        el("p", found.headline, class_="headline"),
+        el("p", found.explanation) if found.explanation else None,
+        more,
+        el("p", f"Based on {basis(results.data)}.", class_="basis"),
+        class_=f"panel {found.tone}",
+    )
+
+
+def verdicts(models: Mapping[str, Results]) -> Html:
+    """Return the verdict on each of some models."""
+    each = [(name, verdict(results)) for name, results in models.items()]
+    return el(
+        "ul",
+        [el("li", el("strong", f"{name}: "), f"{v.headline}. {v.explanation}") for name, v in each],
     )
 
 
@@ -120,8 +148,8 @@ def as_sentence(warning: str) -> str:
 
 def metrics(results: Results, single: Results | None) -> Html:
     """Return the key figures, answers to what people ask, and every metric, folded."""
-    answers = [
-        el("div", el("dt", question), el("dd", answer)) for question, answer in findings(results)
+    answered = [
+        el("div", el("dt", question), el("dd", answer)) for question, answer in answers(results)
     ]
     title = "Key figures, means over the findings" if results.findings else "Key figures"
     count = len(results)
@@ -130,7 +158,7 @@ def metrics(results: Results, single: Results | None) -> Html:
         "metrics",
         title,
         figures(results),
-        el("dl", answers, class_="answers") if answers and not results.findings else None,
+        el("dl", answered, class_="answers") if answered and not results.findings else None,
         el("details", more, every_metric(results, single), id="all-metrics"),
     )
 
@@ -162,8 +190,8 @@ def every_metric(results: Results, single: Results | None) -> list[Html]:
 
 def metric_name(e: Estimate) -> Html:
     """Return the head of a metric's row: its title and what it means."""
-    better = {"lower": "Lower is better.", "higher": "Higher is better."}.get(e.direction, "")
-    return el("th", el("span", e.title), el("small", f"{e.meaning} {better}".strip()), scope="row")
+    means = f"{e.meaning} {better(e.direction)}".strip()
+    return el("th", el("span", e.title), el("small", means), scope="row")
 
 
 def value_of(e: Estimate | None) -> list[Any]:
@@ -173,8 +201,8 @@ def value_of(e: Estimate | None) -> list[Any]:
     if e.value is None:
         return ["undefined"]
     parts: list[Any] = [el("strong", number(e.value))]
-    if e.low is not None and e.high is not None:
-        parts.append(el("small", f"[{number(e.low)}, {number(e.high)}]"))
+    if ends := bracketed(e):
+        parts.append(el("small", ends.strip()))
     if e.std is not None:
         parts.append(el("small", f"± {number(e.std)} over {e.defined} images"))
     if e.bound is not None:
@@ -192,14 +220,7 @@ def reliability(results: Results, found: Charts) -> Html | None:
     curves = _of_findings(results) if results.findings else reliability_curves(results)
     if not curves:
         return None
-    options = [el("option", name, value=name) for name in curves]
-    choice = el(
-        "p",
-        el("label", "Probability of ", for_="what"),
-        el("select", options, id="what", data_charts="reliability-chart counts-chart"),
-        chosen(curves),
-        class_="control",
-    )
+    chosen = choice("Probability of ", curves, "what", "reliability-chart counts-chart")
     smooth = {} if results.findings else _smooth_curves(results, curves)
     spec = charts.reliability(
         curves, x="Predicted probability", y=SAY_SO, overlay=False, smooth=smooth
@@ -220,7 +241,7 @@ def reliability(results: Results, found: Charts) -> Html | None:
     if smooth:
         caption += " The grey curve smooths over the bins (loess); its band is an interval, too."
     table = bins_table(curves, unit)
-    return section("reliability", "Does 90% mean 90%?", choice, figure(drawn, caption, table))
+    return section("reliability", "Does 90% mean 90%?", chosen, figure(drawn, caption, table))
 
 
 def reliability_curves(results: Results) -> dict[str, ReliabilityCurve]:
@@ -280,7 +301,7 @@ def disagreement(results: Results, found: Charts) -> Html | None:
     spec = charts.reliability(
         curves, x="Predicted disagreement", y="Pairs of raters who differ", overlay=False
     )
-    words = dict(findings(results)).get("Does it know when raters will differ?", "")
+    words = dict(answers(results)).get("Does it know when raters will differ?", "")
     unit = f"{unit_of(results.data)}s"
     chart = [
         found.place("disagreement-chart", spec, f"Reliability of disagreement. {words}"),

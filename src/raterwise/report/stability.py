@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.report.charts import Spec, altair, colour_of, compiled
+from raterwise.report.charts import Spec, altair, colour_of, compiled, log_axis
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.references import PAPERS
-from raterwise.report.sections import Charts, scrolled, section
+from raterwise.report.sections import Charts, behind, section
 from raterwise.report.words import number
 
 
@@ -52,11 +52,9 @@ def stability(
         drawn.append(el("figure", el("h3", title) if title else None, chart))
     shown = el("div", drawn, class_="pair") if len(drawn) > 1 else drawn[0]
     these = "these charts" if len(drawn) > 1 else "this chart"
-    behind = el("details", el("summary", f"The numbers behind {these}"),
-                scrolled(table, "Numbers behind the charts"))  # fmt: skip
     return section(
-        "stability", f"Would fewer {unit} give the same figures?",
-        shown, el("p", caption, class_="note"), behind, _total_variation(curves, variation),
+        "stability", f"Would fewer {unit} give the same figures?", shown,
+        el("p", caption, class_="note"), behind(table, these), _total_variation(curves, variation),
     )  # fmt: skip
 
 
@@ -117,9 +115,8 @@ def drawn_curves(curves: Mapping[str, Any], highest: float) -> Spec:
     base = alt.Chart(alt.Data(values=rows))
     colour = colour_of(alt, list(curves))
     unit = next(iter(curves.values())).unit.capitalize()
-    sizes = sorted({int(size) for curve in curves.values() for size in curve.sizes})
-    x = alt.X("cases:Q", title=f"{unit} in the subset", scale=alt.Scale(type="log", nice=False),
-              axis=alt.Axis(values=sizes, format="d", labelOverlap="greedy"))  # fmt: skip
+    sizes = (int(size) for curve in curves.values() for size in curve.sizes)
+    x = log_axis(alt, f"{unit} in the subset", sizes)
     lowest = min(float(np.nanmin(curve.mean - curve.std)) for curve in curves.values())
     scale = alt.Scale(domain=[min(lowest, 0.0), 1.05 * highest or 1.0])
     title = "Mean ± standard deviation"

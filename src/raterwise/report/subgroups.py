@@ -8,7 +8,7 @@ from typing import Any
 
 from raterwise.report.charts import FAINT, SERIES, altair, compiled
 from raterwise.report.markup import Html, data_table, el
-from raterwise.report.sections import Charts, chosen, figure, section
+from raterwise.report.sections import Charts, choice, figure, section
 from raterwise.report.words import bracketed, number, p_value
 from raterwise.results import Estimate, LevelDifference, Results, Subgroup
 
@@ -31,14 +31,6 @@ def subgroups(results: Results, found: Charts) -> Html | None:
         return None
     metrics = {name: results[name] for name in results.subgroups[0].estimates if name in results}
     titles = [e.title or name for name, e in metrics.items()]
-    choice = el(
-        "p",
-        el("label", "Metric ", for_="subgroup-metric"),
-        el("select", [el("option", title, value=title) for title in titles],
-           id="subgroup-metric", data_charts="subgroups-chart"),
-        chosen(titles),
-        class_="control",
-    )  # fmt: skip
     clear = clear_differences(results)
     words = f"Metrics by level. {_verdict(results, clear)} The table below has the numbers."
     chart = found.place("subgroups-chart", forest(results, metrics), words)
@@ -53,7 +45,7 @@ def subgroups(results: Results, found: Charts) -> Html | None:
         "Is it the same in every sub-group?",
         el("p", _verdict(results, clear)),
         _told(clear),
-        choice,
+        choice("Metric ", titles, "subgroup-metric", "subgroups-chart"),
         figure(chart, caption, _table(results, metrics)),
     )
 

@@ -10,18 +10,15 @@ from typing import Any
 import numpy as np
 
 from raterwise.curves import ReliabilityCurve
-from raterwise.report.words import (
+from raterwise.report.confidence_verdict import (
     ENOUGH,
     LARGE,
     SLIGHT,
     Verdict,
     example_of,
-    p_value,
-    percent,
-    points,
-    unit_of,
     verdict_on_confidence,
 )
+from raterwise.report.words import p_value, percent, points, unit_of
 from raterwise.results import Results
 
 TOP_LABEL, ALL_CLASSES = "top label", "all classes"

@@ -111,7 +111,7 @@ class Exports:
         | --- | --- | --- |
         | Accuracy | 0.750 |  |
         """
-        from raterwise.report.result_tables import markdown_of
+        from raterwise.report.tables import markdown_of
 
         return write_text(path, markdown_of(self, part))
 
@@ -137,7 +137,7 @@ class Exports:
         >>> results.to_latex().splitlines()[0]
         '\\begin{tabular}{lrr}'
         """
-        from raterwise.report.result_tables import latex_of
+        from raterwise.report.tables import latex_of
 
         return write_text(path, latex_of(self, part))
 
@@ -182,7 +182,7 @@ class Exports:
 
     def _repr_html_(self) -> str:
         """Return a table with a picture of each interval, as notebooks show it."""
-        from raterwise.report.result_tables import html_of
+        from raterwise.report.tables import html_of
 
         return str(html_of(self))
 

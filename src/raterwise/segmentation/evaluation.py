@@ -162,25 +162,33 @@ def evaluate(
     >>> results["ece"].value  # (1/4 + 0 + 1/4 + 0) / 4
     0.125
     """
-    settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
-    request = Request.of(
-        metrics,
-        bins=bins,
-        question=question,
-        per=per,
-        threshold=threshold,
-        options=options,
-        settings=settings,
-        classes=classes_of(cases, num_classes) if "all" in metrics else None,
-    )
-    selection = Selection(ignore_label, foreground_only, boundary_mm)
-    roster = roster_of(raters, cases) if settings.draws_raters else ()
-    job = Job(ImageRequest(request, selection, reduction, roster), num_classes)
+    job = job_of(
+        cases, metrics, Settings(resamples, level, seed, unit, interval, on_single, threads),
+        Selection(ignore_label, foreground_only, boundary_mm), reduction, raters, num_classes,
+        bins=bins, question=question, per=per, threshold=threshold, options=options,
+    )  # fmt: skip
     return evaluate_job(
         job, cases, class_names=class_names, skip_bad=skip_bad, client=client,
         checkpoint=checkpoint, progress=progress, subgroups=subgroups,
         subgroup_metrics=subgroup_metrics,
     )  # fmt: skip
+
+
+def job_of(
+    cases: Iterable[Source],
+    metrics: Metrics,
+    settings: Settings,
+    selection: Selection,
+    reduction: str,
+    raters: Sequence[str] | None,
+    num_classes: int | None,
+    **asked: Any,
+) -> Job:
+    """Return what is done with every image; `asked` are the options of the metrics."""
+    classes = classes_of(cases, num_classes) if "all" in metrics else None
+    request = Request.of(metrics, **asked, settings=settings, classes=classes)
+    roster = roster_of(raters, cases) if settings.draws_raters else ()
+    return Job(ImageRequest(request, selection, reduction, roster), num_classes)
 
 
 def classes_of(cases: Iterable[Source], num_classes: int | None = None) -> int | None:

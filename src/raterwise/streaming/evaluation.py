@@ -19,8 +19,7 @@ from raterwise.evaluation.judged import judge, results_of
 from raterwise.evaluation.request import Metrics, Request
 from raterwise.inference.raters import Panels
 from raterwise.inference.settings import Progress, Settings, within
-from raterwise.io.files import check_can_write
-from raterwise.io.outputs import checkpoint_files, refuse_overwriting
+from raterwise.io.files import check_can_write, checkpoint_files, refuse_overwriting
 from raterwise.kernels._threads import with_threads
 from raterwise.predictions import Predictions
 from raterwise.prevalence import Prior, refuse_source_alone

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.damaged import SENSELESS, read_archive, read_json
-from raterwise.io.files import write_bytes_atomically, write_text_atomically
-from raterwise.io.outputs import JOB_FILE
+from raterwise.io.files import JOB_FILE, write_bytes_atomically, write_text_atomically
 from raterwise.questions import Event, PerCaseScore, Question
 from raterwise.streaming.checked import check_tables, hash_of
 from raterwise.summaries import AgreementPlan, BinPlan, CellPlan, DeviationPlan, SimplexPlan

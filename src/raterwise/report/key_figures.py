@@ -1,14 +1,29 @@
-"""The key figures of a report: six, by one rule, so that nobody picks the flattering ones."""
+"""The key figures of a report: six, by one rule, so that nobody picks the flattering ones.
+
+And answers, in sentences, to what people ask of a model.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+
+import numpy as np
 
 from raterwise.catalog import CATALOG
+from raterwise.curves import ReliabilityCurve
 from raterwise.curves.clinical_tables import DecisionCurve
 from raterwise.report.markup import Html, el
-from raterwise.report.words import counting, level_of, number, percent
+from raterwise.report.words import (
+    better,
+    bracketed,
+    counting,
+    estimated,
+    level_of,
+    number,
+    percent,
+    positive_class,
+    unit_of,
+)
 from raterwise.results import Estimate, Results
 
 LESS_CHANCE = (
@@ -106,21 +121,71 @@ def figures(results: Results) -> list[Html]:
 
 
 def _card(e: Estimate, results: Results) -> Html:
-    parts: list[Any] = [el("strong", number(e.value))]
-    if e.low is not None and e.high is not None:
-        parts.append(el("span", f" [{number(e.low)}, {number(e.high)}]"))
-    meaning = e.meaning
+    meaning, ends = e.meaning, bracketed(e)
     if e.name in CATALOG and "threshold" in CATALOG[e.name].options:
         meaning += f" At a threshold of {percent(asked_threshold(results))}."
     if e.name == "accuracy" and (once := counting(results)):
         meaning = f"{meaning.removesuffix('.')}{once}."
-    better = {"lower": "Lower is better.", "higher": "Higher is better."}.get(e.direction, "")
     return el(
         "li",
         el("h3", e.title),
-        el("p", parts, class_="figure"),
+        el("p", el("strong", number(e.value)), el("span", ends) if ends else None, class_="figure"),
         el("p", f"Corrected for chance: {number(e.debiased)}", class_="less")
         if e.debiased not in (None, e.value)
         else None,
-        el("p", f"{meaning} {better}".strip(), class_="means"),
+        el("p", f"{meaning} {better(e.direction)}".strip(), class_="means"),
+    )
+
+
+def answers(results: Results) -> list[tuple[str, str]]:
+    """Return what else there is to say, as question and answer."""
+    found = []
+    accuracy = results.get("accuracy")
+    disagreement = results.curves.get("disagreement")
+    if accuracy is not None and accuracy.value is not None:
+        text = (
+            "A rater agrees with the predicted class "
+            f"{estimated(accuracy.value, accuracy.low, accuracy.high)}{counting(results)}."
+        )
+        if disagreement is not None:
+            curve = ReliabilityCurve.from_dict(disagreement)
+            observed = float(np.nansum(curve.share * curve.observed))
+            same = f"the same {unit_of(results.data)}"
+            text += f" Two raters of {same} agree {percent(1 - observed)} of the time."
+        found.append(("Is it right?", text))
+    ranking = results.get("auccc")
+    if ranking is not None and ranking.value is not None:
+        found.append(_on_ranks(results, ranking))
+    if disagreement is not None:
+        found.append(("Does it know when raters will differ?", _on_disagreement(results)))
+    return found
+
+
+def _on_ranks(results: Results, ranking: Estimate) -> tuple[str, str]:
+    question, one, other = "Does it know when it is wrong?", "right prediction", "wrong one"
+    if results.options.get("question") == "positive":
+        event, unit = positive_class(results.data), unit_of(results.data)
+        question = f"Does it tell {event} from the rest?"
+        one, other = f"{unit} that a rater calls {event}", f"{unit} that is not"
+    assert ranking.value is not None
+    what = "confidence" if other == "wrong one" else "probability"
+    return question, (
+        f"A {one} has a higher {what} than a {other} "
+        f"{estimated(ranking.value, ranking.low, ranking.high)}; chance would be {percent(0.5)}."
+    )
+
+
+def _on_disagreement(results: Results) -> str:
+    curve = ReliabilityCurve.from_dict(results.curves["disagreement"])
+    observed = float(np.nansum(curve.share * curve.observed))
+    expected = float(np.nansum(curve.share * curve.predicted))
+    if np.isnan(curve.gap_low) or curve.gap_low <= 0 <= curve.gap_high:
+        same = percent(expected) == percent(observed)
+        tail = "on average that is right." if same else "the difference may be chance."
+    else:
+        tail = f"it expects too {'much' if curve.gap > 0 else 'little'} disagreement."
+    return (
+        f"It expects two raters to differ on {percent(expected)} of the "
+        f"{unit_of(results.data)}s; they differ on "
+        f"{percent(observed)}: {tail}"
     )

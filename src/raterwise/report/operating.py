@@ -10,9 +10,9 @@ import numpy as np
 
 from raterwise.curves.clinical_tables import Band, DecisionCurve, OperatingPoints
 from raterwise.report import operating_charts as charts
-from raterwise.report.headline import asked_threshold
+from raterwise.report.key_figures import asked_threshold
 from raterwise.report.markup import Html, data_table, el
-from raterwise.report.sections import Charts, chosen, figure, scrolled, section
+from raterwise.report.sections import Charts, behind, choice, figure, section
 from raterwise.report.words import level_of, number, percent, unit_of
 from raterwise.results import Results
 
@@ -38,8 +38,9 @@ def at_a_threshold(results: Results, found: Charts) -> Html | None:
     i = round(100 * start) - 1
     raters = any(c.raters is not None for c in curves.values())
     found.operating = {key: _for_page(c) for key, c in curves.items()}
+    drawn = "decision-chart roc-chart outcome-chart"
     content = [
-        _choice(curves),
+        choice("Look for ", curves, "looked-for", drawn) if len(curves) > 1 else None,
         _slider(name if len(curves) == 1 else None, start),
         el("p", _sentence(curve, i), id="decision-point", aria_live="polite"),
         _table(curve, i, raters),
@@ -88,20 +89,6 @@ def _column(values: Any) -> list[float | None]:
 
 def _short(value: float) -> float | None:
     return None if math.isnan(value) else round(float(value), 5)
-
-
-def _choice(curves: Mapping[str, DecisionCurve]) -> Html | None:
-    if len(curves) < 2:
-        return None
-    options = [el("option", name, value=name) for name in curves]
-    drawn = "decision-chart roc-chart outcome-chart"
-    return el(
-        "p",
-        el("label", "Look for ", for_="looked-for"),
-        el("select", options, id="looked-for", data_charts=drawn),
-        chosen(curves),
-        class_="control",
-    )
 
 
 def _slider(name: str | None, start: float) -> Html:
@@ -220,5 +207,4 @@ def _behind(curves: Mapping[str, DecisionCurve], raters: bool) -> Html:
               "Of acting on everybody"]  # fmt: skip
     header += ["Of one more rater"] if raters else []
     table = data_table(header, rows, "Measures by threshold [interval]")
-    inside = scrolled(table, "Numbers behind the charts")
-    return el("details", el("summary", "The numbers behind these charts"), inside)
+    return behind(table, "these charts")

@@ -8,7 +8,7 @@ https://doi.org/10.1038/s41597-023-01943-4. None of them comes with raterwise.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
 NIFTI = (".nii.gz", ".nii")
-CURVAS_SETS = ("training_set", "validation_set", "testing_set")
+CURVAS_SETS = {f"{part}_set": part for part in ("training", "validation", "testing")}
 CAMERAS = ("Bosch", "Forus", "Remidio")
 EXPERTS = tuple(f"Expert {i}" for i in range(1, 6))
 CHAKSU_CLASSES = ("normal", "glaucoma suspect")
@@ -69,19 +69,10 @@ def read_qubiq(folder: str | PathLike[str], task: int = 1) -> Dataset:
     >>> cases.names, cases.raters, cases.masks[0][1].name
     (('case01',), ('seg01', 'seg02'), 'task01_seg02.nii.gz')
     """
-    place = required(folder, "folder")
-    parts = [name for name in ("Training", "Validation") if below(place, name).is_dir()]
-    found: list[tuple[str, str, Path, dict[str, Path]]] = []
-    for part in parts or ["."]:
-        for case in _cases(below(place, part)):
-            masks = {}
-            for file in files_in(case, NIFTI):
-                if name := re.fullmatch(
-                    rf"task0*{task}_(seg[0-9]+)\.nii(\.gz)?", file.name.lower()
-                ):
-                    masks[name[1]] = file
-            found.append((case.name, part.lower(), _image(case), masks))
-    return _outlined("QUBIQ", place, found, f"task{task:02d}_seg01.nii.gz", parts=bool(parts))
+    parts = {"Training": "training", "Validation": "validation"}
+    return _outlined(
+        "QUBIQ", folder, parts, rf"task0*{task}_(seg[0-9]+)", f"task{task:02d}_seg01.nii.gz"
+    )
 
 
 def read_curvas(folder: str | PathLike[str]) -> Dataset:
@@ -114,61 +105,56 @@ def read_curvas(folder: str | PathLike[str]) -> Dataset:
     >>> cases.patients.tolist(), cases.raters
     (['UKCHLL001'], ('annotation_1', 'annotation_2', 'annotation_3'))
     """
+    return _outlined("CURVAS", folder, CURVAS_SETS, r"(annotation_[0-9]+)", "annotation_1.nii.gz")
+
+
+def _outlined(
+    name: str, folder: str | PathLike[str], parts: Mapping[str, str], mask: str, such: str
+) -> Dataset:
+    """Return cases whose raters are the same people throughout, by the names of their masks.
+
+    `parts` are the folders of the split, where they are there, and what it calls them; `such` is
+    the name of a mask as people would say it.
+    """
     place = required(folder, "folder")
-    parts = [name for name in CURVAS_SETS if below(place, name).is_dir()]
-    found: list[tuple[str, str, Path, dict[str, Path]]] = []
-    for part in parts or ["."]:
-        for case in _cases(below(place, part)):
-            masks = {}
-            for file in files_in(case, NIFTI):
-                if name := re.fullmatch(r"(annotation_[0-9]+)\.nii(\.gz)?", file.name.lower()):
-                    masks[name[1]] = file
-            found.append((case.name, part.removesuffix("_set"), _image(case), masks))
-    return _outlined("CURVAS", place, found, "annotation_1.nii.gz", parts=bool(parts))
+    there = [part for part in parts if below(place, part).is_dir()]
+    cases = [
+        (case, parts.get(part)) for part in there or ["."] for case in _cases(below(place, part))
+    ]
+    if not cases:
+        raise InvalidInputError(f"{place}: must hold a folder per case; it holds none")
+    images, masks = [], []
+    for case, _ in cases:
+        called = {re.sub(r"\.nii(\.gz)?$", "", f.name.lower()): f for f in files_in(case, NIFTI)}
+        if "image" not in called:
+            raise InvalidInputError(f"{case}: must hold image.nii.gz; it does not")
+        images.append(called["image"])
+        found = ((re.fullmatch(mask, stem), file) for stem, file in called.items())
+        masks.append({match[1]: file for match, file in found if match})
+    raters = tuple(sorted({rater for own in masks for rater in own}))
+    if not raters:
+        raise InvalidInputError(f"{place}: cases must have masks such as {such}; none has")
+    for (case, _), own in zip(cases, masks, strict=True):
+        if tuple(sorted(own)) != raters:
+            raise InvalidInputError(
+                f"{case}: must have the masks of {', '.join(raters)}, as other cases have; "
+                f"got {', '.join(sorted(own)) or 'none'}"
+            )
+    names = [case.name for case, _ in cases]
+    return Dataset(
+        name,
+        tuple(names),
+        patients=texts(names),
+        parts=texts(part for _, part in cases) if there else None,
+        paths=tuple(images),
+        masks=tuple(tuple(own[rater] for rater in raters) for own in masks),
+        raters=raters,
+    )
 
 
 def _cases(place: Path) -> list[Path]:
     inside = (path for path in required(place, "folder").iterdir() if path.is_dir())
     return sorted(path for path in inside if not hidden(path))
-
-
-def _image(case: Path) -> Path:
-    for file in files_in(case, NIFTI):
-        if re.fullmatch(r"image\.nii(\.gz)?", file.name.lower()):
-            return file
-    raise InvalidInputError(f"{case}: must hold image.nii.gz; it does not")
-
-
-def _outlined(
-    name: str,
-    place: Path,
-    found: list[tuple[str, str, Path, dict[str, Path]]],
-    such: str,
-    *,
-    parts: bool,
-) -> Dataset:
-    """Return cases whose raters are the same people throughout; their masks are called `such`."""
-    if not found:
-        raise InvalidInputError(f"{place}: must hold a folder per case; it holds none")
-    raters = tuple(sorted({rater for *_, masks in found for rater in masks}))
-    if not raters:
-        raise InvalidInputError(f"{place}: cases must have masks such as {such}; none has")
-    for _, _, image, masks in found:
-        if tuple(sorted(masks)) != raters:
-            raise InvalidInputError(
-                f"{image.parent}: must have the masks of {', '.join(raters)}, as other cases have; "
-                f"got {', '.join(sorted(masks)) or 'none'}"
-            )
-    names = [case for case, *_ in found]
-    return Dataset(
-        name,
-        tuple(names),
-        patients=texts(names),
-        parts=texts(part for _, part, *_ in found) if parts else None,
-        paths=tuple(image for _, _, image, _ in found),
-        masks=tuple(tuple(masks[rater] for rater in raters) for *_, masks in found),
-        raters=raters,
-    )
 
 
 def read_chaksu(folder: str | PathLike[str], structure: str = "Disc") -> Dataset:
