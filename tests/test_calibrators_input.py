@@ -222,7 +222,7 @@ def test_a_class_of_probability_0_that_a_rater_chose_is_told(kind: str) -> None:
             warnings.simplefilter("always")
             calibrator.fit(probs, labels)
         assert issubclass(told[0].category, RaterwiseWarning) and told[0].filename == __file__
-        assert str(told[0].message).startswith("probs: 2 of 100 cases have probability 0")
+        assert str(told[0].message).startswith("2 of 100 cases have probability 0")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             rw.HistogramBinning(5, input="probs").fit(probs, labels)

@@ -110,6 +110,19 @@ EQUAL_WEIGHTS_ONLY = ("calibration_loss", "calibration_error", "dispersion_loss"
 each = pytest.mark.parametrize("name", FUNCTIONS)
 
 
+def said(function: Callable[..., float], *given: Any) -> Any:
+    """Return the number; or why there is none: float32 rounds some probabilities to 0."""
+    try:
+        return function(*given)
+    except rw.UndefinedMetricError as error:
+        return str(error)
+
+
+def about(expected: Any) -> Any:
+    """Return what a number may be, or the reason as it is."""
+    return expected if isinstance(expected, str) else pytest.approx(expected, rel=0, abs=1e-9)
+
+
 @each
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_several_raters_on_a_gpu(
@@ -118,9 +131,9 @@ def test_several_raters_on_a_gpu(
     """Label histograms: the number is that of the arrays."""
     probs, counts = made_up(dtype=dtype)
     labels, function = rw.Labels.from_counts(counts), FUNCTIONS[name]
-    expected = function(probs, labels)
+    expected = said(function, probs, labels)
     no_host_copy()
-    assert function(put(probs), labels) == pytest.approx(expected, rel=0, abs=1e-9)
+    assert said(function, put(probs), labels) == about(expected)
 
 
 @each
@@ -134,9 +147,9 @@ def test_one_label_a_case_on_a_gpu(
         with pytest.raises(ValueError, match="needs at least 2 labels per case"):
             function(put(probs), put(classes))
         return
-    expected = function(probs, classes)
+    expected = said(function, probs, classes)
     no_host_copy()
-    assert function(put(probs), put(classes)) == pytest.approx(expected, rel=0, abs=1e-9)
+    assert said(function, put(probs), put(classes)) == about(expected)
 
 
 @each
