@@ -36,9 +36,10 @@ THRESHOLDS = {0.1: 0.2, 0.5: 0.5}
 """From which probability on a case tests positive, by prevalence."""
 PLACES = (0.05, 0.1, 0.2, 0.4, 0.6)
 """Thresholds of the decision curve, 1 - specificities of ROC, sensitivities of precision-recall."""
+AT_THRESHOLD = ("sensitivity", "specificity", "ppv", "npv", "f1", "net_benefit")
 METRICS = (
-    *("auroc", "average_precision", "sensitivity", "specificity", "ppv", "npv", "f1"),
-    *("net_benefit", "observed_expected_ratio", "calibration_intercept", "calibration_slope"),
+    *("auroc", "average_precision", *AT_THRESHOLD),
+    *("observed_expected_ratio", "calibration_intercept", "calibration_slope"),
     *("ici", "e50", "e90"),
 )
 CURVES = ("decision curve", "raters' decision curve", "ROC band", "precision-recall band")
@@ -150,7 +151,9 @@ def simulate(
     """Return how often each interval held the truth, lay above or below it, and its mean width."""
     truth, start = truth_of(prevalence), time.perf_counter()
     ends: dict[str, list[Any]] = {name: [] for name in truth}
-    told = {"threshold": THRESHOLDS[prevalence], "resamples": 200, "threads": 1}
+    told: dict[str, Any] = {"resamples": 200, "threads": 1}
+    if set(metrics) & set(AT_THRESHOLD):
+        told["threshold"] = THRESHOLDS[prevalence]
     for s in range(sets):
         random = np.random.default_rng([seed, s, cases, int(100 * prevalence), images, raters])
         probs, labels, patient = draw(cases, prevalence, images, raters, random)
