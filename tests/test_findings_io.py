@@ -76,10 +76,8 @@ def test_a_form_that_a_reader_filled_in(tmp_path: Path) -> None:
     text = READINGS.replace("case,reader,edema", "Image ID,Reader ID,edema")
     lines = text.splitlines()
     text = "\n".join([f"{lines[0]},Other,Date", *(f"{line},NO,2024-01-02" for line in lines[1:])])
-    table = read_finding_ratings(
-        saved(tmp_path, text), ["edema", "mass"], RatingColumns(rater_column="Reader ID"),
-        id_column="Image ID", by_rater=True,
-    )  # fmt: skip
+    told = TableColumns("Image ID", ratings=RatingColumns(rater_column="Reader ID"))
+    table = read_finding_ratings(saved(tmp_path, text), ["edema", "mass"], told, by_rater=True)
     assert (table.positives.tolist(), table.raters.tolist()) == (POSITIVES, RATERS)
     assert table.answers is not None
     assert table.answers.tolist() == [[[1, 1], [1, -1]], [[1, 0], [0, -1]], [[-1, 0], [0, -1]]]
@@ -89,7 +87,9 @@ def test_a_form_that_a_reader_filled_in(tmp_path: Path) -> None:
     with pytest.raises(
         rw.InvalidInputError, match='beside a rater_column, such as rater_column="R'
     ):
-        read_finding_ratings(saved(tmp_path, text), ["edema", "mass"], id_column="Image ID")
+        read_finding_ratings(
+            saved(tmp_path, text), ["edema", "mass"], TableColumns(id_column="Image ID")
+        )
     with pytest.raises(rw.InvalidInputError, match="'Mass' has none \\(did you mean 'mass'"):
         read_finding_ratings(saved(tmp_path, READINGS), ["edema", "Mass"])
     weighed = "case,reader,mass,label_mass\nn1,A,3.5,1\nn2,B,4,0\n"  # no answer: grams
@@ -97,7 +97,9 @@ def test_a_form_that_a_reader_filled_in(tmp_path: Path) -> None:
     twice = READINGS + "n3,A,1,0\n"
     with pytest.raises(rw.InvalidInputError, match="'A' has more than one row for 'edema' of case"):
         read_finding_ratings(saved(tmp_path, twice), ["edema", "mass"])
-    last = read_finding_ratings(saved(tmp_path, twice), ["edema", "mass"], duplicates="last")
+    last = read_finding_ratings(
+        saved(tmp_path, twice), ["edema", "mass"], TableColumns(duplicates="last")
+    )
     assert last.positives.tolist()[2] == [1, 0]
 
 
