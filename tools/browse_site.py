@@ -86,8 +86,13 @@ def show(browser: Any, page: Path, width: int = 1400, dark: bool = False) -> Non
     """Open a page at a width, in the light or in the dark, and wait until it is drawn."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    wanted = {
+        "prefers-color-scheme": "dark" if dark else "light",
+        "prefers-reduced-motion": "reduce",
+    }
+    # Without motion: colours that are still changing, on a busy machine, are none of the page's.
+    features = [{"name": name, "value": value} for name, value in wanted.items()]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     browser.get(page.resolve().as_uri())
     browser.execute_async_script(DRAWN)
 
