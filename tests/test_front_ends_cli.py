@@ -169,3 +169,87 @@ def test_a_question_that_is_none_names_those_of_the_metric() -> None:
     asked = "top_label, positive, per_class, predicted_class; got None"
     with pytest.raises(rw.InvalidInputError, match=f"question: must be one of {asked}"):
         rw.ece([0.2, 0.8], [0, 1], question=None)  # type: ignore[arg-type]
+
+
+COLUMNS = [
+    "case",
+    "site",
+    "sure",
+    "prob_0",
+    "prob_1",
+    "logit_0",
+    "logit_1",
+    "feat_x",
+    "reader_a",
+    "reader_b",
+]
+MADE = {
+    "confidence": "evaluate p.csv --metrics auccc --confidence-column sure --outside o.csv",
+    "outside": "evaluate p.csv --metrics auccc --outside o.csv",
+    "outside columns": (
+        "evaluate p.csv --metrics auccc --outside o.csv --prob-columns prob_0,prob_1"
+    ),
+    "levels": "evaluate p.csv --metrics brier --subgroup-column site",
+    "draws": "evaluate --member p.csv --member o.csv --metrics brier",
+    "findings": "evaluate f.csv --metrics brier --multilabel --subgroup-column site",
+    "models": "compare p.csv o.csv --ratings r.csv --metrics auccc --confidence-column sure",
+    "raters": "agreement r.csv --group-column site",
+}
+FITTED = {
+    "logits": "--fit p.csv --apply o.csv --allow-overlap --input logits",
+    "features": "--fit p.csv --apply o.csv --allow-overlap --alpha --features-prefix feat_",
+    "features of draws": (
+        "--fit-member p.csv --fit-member o.csv --apply-member o.csv --apply-member p.csv "
+        "--allow-overlap --alpha --method none --features-prefix feat_"
+    ),
+}
+
+
+def tables_of_cases() -> dict[str, str]:
+    """Return tables that name cases and a site with letters beyond ASCII."""
+    random = np.random.default_rng(3)
+    tables = {}
+    for name in ("p", "o"):
+        z = random.normal(size=CASES).round(3)
+        p = (1 / (1 + np.exp(-z))).round(4)
+        said = np.where(random.random((2, CASES)) < p, 1, 0)
+        sites, sure = np.where(np.arange(CASES) % 3, "Köln", "Bonn"), random.random(CASES).round(4)
+        columns = (sites, sure, (1 - p).round(4), p, 0 * z, z, (z**2).round(4), *said)
+        rows = [
+            f"fäll{i},{','.join(map(str, row))}" for i, row in enumerate(zip(*columns, strict=True))
+        ]
+        tables[name] = "\n".join([",".join(COLUMNS), *rows])
+    tables["f"] = tables["p"].replace("prob_1", "prob_mass")
+    tables["f"] = tables["f"].replace("prob_0", "other").replace("r_a,", "r_a_mass,")
+    tables["f"] = tables["f"].replace("reader_b", "reader_b_mass")
+    said = random.integers(0, 2, (CASES, 3))
+    rows = [f"fäll{i},Köln{i % 9},{a},{b},{c}" for i, (a, b, c) in enumerate(said)]
+    tables["r"] = "\n".join(["case,site,reader_a,reader_b,reader_c", *rows])
+    return tables
+
+
+@pytest.mark.parametrize("command", [*MADE, *FITTED])
+def test_every_reader_is_told_the_delimiter_and_the_encoding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Bytes of Windows and a delimiter that nobody would guess change no number."""
+    made = []
+    for how in ("", " --delimiter ~ --encoding cp1252"):
+        folder = tmp_path / (how and "told")
+        folder.mkdir(exist_ok=True)
+        monkeypatch.chdir(folder)
+        for name, text in tables_of_cases().items():
+            own = text.replace(",", "~").encode("cp1252") if how else text.encode()
+            (folder / f"{name}.csv").write_bytes(own)
+        if command in MADE:
+            result = run(f"{MADE[command]} --resamples 20 --out out.json{how}")
+            out = folder / "out.json"
+        else:
+            result = run(f"calibrate {FITTED[command]} --out fitted{how}")
+            kind = "calibrator.json" if command == "logits" else "alpha.json"
+            out = folder / "fitted" / kind
+        assert result.exit_code == 0, result.output
+        found = json.loads(out.read_text(encoding="utf-8"))
+        told = ("provenance", "created", "inputs", "command", "files")
+        made.append({key: value for key, value in found.items() if key not in told})
+    assert made[0] == made[1]
