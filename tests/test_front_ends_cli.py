@@ -253,3 +253,41 @@ def test_every_reader_is_told_the_delimiter_and_the_encoding(
         told = ("provenance", "created", "inputs", "command", "files")
         made.append({key: value for key, value in found.items() if key not in told})
     assert made[0] == made[1]
+
+
+def test_a_draw_need_not_repeat_patients_and_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first table has them. By hand, of the mean draws: (0.26 + 2 · 0.09 + 0.09) / 4."""
+    monkeypatch.chdir(tmp_path)
+    table = "case,patient,weight,prob_1,reader_a,reader_b\n"
+    table += "n1,x,1,0.5,1,0\nn2,x,2,0.4,0,0\nn3,y,1,0.8,1,1\n"
+    Path("p.csv").write_text(table, encoding="utf-8")
+    Path("q.csv").write_text("case,prob_1\nn3,0.6\nn1,0.7\nn2,0.2\n", encoding="utf-8")
+    done = run(
+        "evaluate --member p.csv --member q.csv --group-column patient --weight-column weight "
+        "--metrics brier --resamples 0 --out o.json"
+    )
+    assert done.exit_code == 0, done.output
+    found = json.loads(Path("o.json").read_text(encoding="utf-8"))
+    assert found["metrics"]["brier"]["value"] == pytest.approx(0.1325)
+    assert found["data"]["patients"] == 2
+    alone = rw.read_cases("p.csv", group_column="patient", weight_column="weight")
+    assert alone.notes == ()  # what is read beside the ratings is not said to be unused
+
+
+def test_logits_are_joined_and_marked_as_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids written otherwise, marks for none, labels in capitals: as of probabilities."""
+    monkeypatch.chdir(tmp_path)
+    logits = "image,logit_no,logit_yes,said\n1.png,0,1,YES\n2.png,0,-1,no\n3.png,0,2,n/a\n"
+    Path("g.csv").write_text(logits + "4.png,0,-2,Yes\n", encoding="utf-8")
+    said = "scan,reader,label\n01,A,yes\n01,B,no\n02,A,n/a\n02,B,no\n03,A,yes\n04,A,NO\n"
+    Path("r.csv").write_text(said, encoding="utf-8")
+    words = "calibrate --fit g.csv --apply g.csv --allow-overlap --input logits --id-column image "
+    words += "--missing n/a --ignore-case --on-unrated drop "
+    done = run(words + "--fit-ratings r.csv --ratings-id-column scan --loose-ids --out one")
+    assert "Fitted on g.csv: 4 cases, 2 classes, 5 ratings" in done.output
+    done = run(words + "--label-column said --out two")
+    assert "Fitted on g.csv: 4 cases, 2 classes, 3 ratings" in done.output
