@@ -14,7 +14,6 @@ line of JSON is written per finished design; a run that was stopped goes on.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Sequence
 from functools import lru_cache
@@ -28,7 +27,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import raterwise as rw
-from resumed import finished
+from resumed import finished, tell
 
 SPREAD, POWER, SHIFT, ERROR, SHARED = 1.4, 1.25, 0.3, 0.6, 0.5
 """Of l; of m = SHIFT + POWER × l + ERROR × (the patient's); of l that the images share."""
@@ -223,15 +222,10 @@ def main() -> None:
     settings: dict[str, Any] = {"sets": told.sets, "seed": told.seed}
     if told.metrics:
         settings["metrics"] = told.metrics.split(",")
-    records = []
-    for record in finished(
+    records = finished(
         told.out, settings, DESIGNS, lambda name: simulate(*DESIGNS[name], **settings)
-    ):
-        records.append(record)
-        if not told.report:
-            print(json.dumps(record), flush=True)
-    if told.report:
-        print(report(records))
+    )
+    tell(records, report if told.report else None)
 
 
 if __name__ == "__main__":

@@ -11,16 +11,13 @@ was stopped goes on.
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
 
 import raterwise as rw
-from resumed import finished
+from resumed import command
 
 SIZES = {
     "8 unequal": (1, 2, 5, 9, 20, 40, 80, 137),
@@ -74,25 +71,5 @@ def report(records: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Run every design and write a line each."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--out", type=Path, default=Path("few_patients.jsonl"))
-    parser.add_argument("--report", action="store_true")
-    asked = parser.parse_args()
-    settings = {"repeats": asked.repeats, "seed": asked.seed}
-    records = []
-    for record in finished(
-        asked.out, settings, DESIGNS, lambda name: simulate(*DESIGNS[name], **settings)
-    ):
-        records.append(record)
-        if not asked.report:
-            print(json.dumps(record), flush=True)
-    if asked.report:
-        print(report(records))
-
-
 if __name__ == "__main__":
-    main()
+    command(__doc__, DESIGNS, simulate, report, repeats=200, seed=7, out="few_patients.jsonl")

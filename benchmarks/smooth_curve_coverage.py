@@ -12,11 +12,8 @@ written per finished design; a run that was stopped goes on.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +21,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 import raterwise as rw
-from resumed import finished
+from resumed import command
 
 METRICS = ("ici", "e50", "e90")
 Array = Any
@@ -115,25 +112,5 @@ def report(records: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Run every design and write a line each."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=41)
-    parser.add_argument("--out", type=Path, default=Path("smooth.jsonl"))
-    parser.add_argument("--report", action="store_true")
-    asked = parser.parse_args()
-    settings = {"repeats": asked.repeats, "seed": asked.seed}
-    records = []
-    for record in finished(
-        asked.out, settings, DESIGNS, lambda name: simulate(*DESIGNS[name], **settings)
-    ):
-        records.append(record)
-        if not asked.report:
-            print(json.dumps(record), flush=True)
-    if asked.report:
-        print(report(records))
-
-
 if __name__ == "__main__":
-    main()
+    command(__doc__, DESIGNS, simulate, report, repeats=100, seed=41, out="smooth.jsonl")

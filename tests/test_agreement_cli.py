@@ -171,3 +171,15 @@ def test_answers_about_several_findings_are_not_further_raters(tmp_path: Path) -
     done = CliRunner().invoke(app, [*arguments, "--rater-columns", "reader_1_mass,reader_2_mass"])
     assert done.exit_code == 0, done.output
     assert "12 cases, 2 raters, 24 ratings" in done.output
+
+
+def test_a_rating_that_was_corrected(tmp_path: Path) -> None:
+    """Of two ratings of a case by one rater the last counts, if told so: then both always agree."""
+    text = "case,reader,label\na,ann,0\na,ann,1\na,bob,1\nb,ann,0\nb,bob,0\nc,ann,1\nc,bob,1\n"
+    (tmp_path / "r.csv").write_text(text)
+    out = tmp_path / "r.json"
+    assert run(tmp_path / "r.csv").exit_code == 2
+    done = run(tmp_path / "r.csv", "--duplicates", "last", "--out", str(out))
+    assert done.exit_code == 0, done.output
+    assert "3 cases, 2 raters, 6 ratings, 2 classes" in done.output
+    assert json.loads(out.read_text())["metrics"]["fleiss_kappa"]["value"] == 1

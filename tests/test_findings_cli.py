@@ -359,6 +359,36 @@ def test_a_messy_table(folder: Path) -> None:
     assert "left out: 10 cases with too few raters for some metrics of mass" in told.stdout
 
 
+@pytest.mark.parametrize("form", ["readings", "answers"])
+def test_rows_of_raters_are_read_as_told(folder: Path, form: str) -> None:
+    """Ids written otherwise, marks for none, a reading that was corrected, a finding too many.
+
+    At last A sees the mass in the first case, where B does not answer; both see none in the second
+    and disagree about the third: (0.1² + 0.2² + (0.4² + 0.6²)/2) / 3.
+    """
+    probs = "image,prob_mass\nIMG_001.PNG,0.9\nIMG_002.PNG,0.2\nIMG_003.PNG,0.6\n"
+    (folder / "f.csv").write_text(probs, encoding="utf-8")
+    said = ("1,A,no", "1,A,yes", "1,B,n/a", "2,A,no", "2,B,no", "3,A,yes", "3,B,no")
+    each = [f"img-{row}".split(",") for row in said]
+    if form == "readings":
+        write(folder / "rows.csv", ["scan", "reader", "mass", "hernia"], [[*r, "no"] for r in each])
+    else:
+        rows = [[case, who, "mass", answer] for case, who, answer in each]
+        write(folder / "rows.csv", ["scan", "reader", "finding", "label"], rows)
+    told = done(
+        "evaluate f.csv --multilabel --ratings rows.csv --id-column image --ratings-id-column scan "
+        "--loose-ids --missing n/a --duplicates last --metrics brier --resamples 0 --out f.json"
+    )
+    found = content("f.json")
+    assert found["metrics"]["brier"]["value"] == pytest.approx((0.01 + 0.04 + 0.26) / 3)
+    assert found["data"]["ratings"] == 5
+    notes = [note for note in found["warnings"] if note.startswith("rows.csv: ")]
+    assert "1 rating is a repeat by the same rater of the same case" in notes[-1]
+    unused = "rows.csv: 'hernia' could be of a finding that has no probability; not used"
+    assert notes[:-1] == ([unused] if form == "readings" else [])
+    assert all(f"warning: {note}" in told.replace("\n", " ") for note in notes)
+
+
 def test_the_metrics_of_levels_can_be_chosen(folder: Path) -> None:
     """--subgroup-metrics decides what levels are compared in."""
     done(

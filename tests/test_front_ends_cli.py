@@ -169,3 +169,125 @@ def test_a_question_that_is_none_names_those_of_the_metric() -> None:
     asked = "top_label, positive, per_class, predicted_class; got None"
     with pytest.raises(rw.InvalidInputError, match=f"question: must be one of {asked}"):
         rw.ece([0.2, 0.8], [0, 1], question=None)  # type: ignore[arg-type]
+
+
+COLUMNS = [
+    "case",
+    "site",
+    "sure",
+    "prob_0",
+    "prob_1",
+    "logit_0",
+    "logit_1",
+    "feat_x",
+    "reader_a",
+    "reader_b",
+]
+MADE = {
+    "confidence": "evaluate p.csv --metrics auccc --confidence-column sure --outside o.csv",
+    "outside": "evaluate p.csv --metrics auccc --outside o.csv",
+    "outside columns": (
+        "evaluate p.csv --metrics auccc --outside o.csv --prob-columns prob_0,prob_1"
+    ),
+    "levels": "evaluate p.csv --metrics brier --subgroup-column site",
+    "draws": "evaluate --member p.csv --member o.csv --metrics brier",
+    "findings": "evaluate f.csv --metrics brier --multilabel --subgroup-column site",
+    "models": "compare p.csv o.csv --ratings r.csv --metrics auccc --confidence-column sure",
+    "raters": "agreement r.csv --group-column site",
+}
+FITTED = {
+    "logits": "--fit p.csv --apply o.csv --allow-overlap --input logits",
+    "features": "--fit p.csv --apply o.csv --allow-overlap --alpha --features-prefix feat_",
+    "features of draws": (
+        "--fit-member p.csv --fit-member o.csv --apply-member o.csv --apply-member p.csv "
+        "--allow-overlap --alpha --method none --features-prefix feat_"
+    ),
+}
+
+
+def tables_of_cases() -> dict[str, str]:
+    """Return tables that name cases and a site with letters beyond ASCII."""
+    random = np.random.default_rng(3)
+    tables = {}
+    for name in ("p", "o"):
+        z = random.normal(size=CASES).round(3)
+        p = (1 / (1 + np.exp(-z))).round(4)
+        said = np.where(random.random((2, CASES)) < p, 1, 0)
+        sites, sure = np.where(np.arange(CASES) % 3, "Köln", "Bonn"), random.random(CASES).round(4)
+        columns = (sites, sure, (1 - p).round(4), p, 0 * z, z, (z**2).round(4), *said)
+        rows = [
+            f"fäll{i},{','.join(map(str, row))}" for i, row in enumerate(zip(*columns, strict=True))
+        ]
+        tables[name] = "\n".join([",".join(COLUMNS), *rows])
+    tables["f"] = tables["p"].replace("prob_1", "prob_mass")
+    tables["f"] = tables["f"].replace("prob_0", "other").replace("r_a,", "r_a_mass,")
+    tables["f"] = tables["f"].replace("reader_b", "reader_b_mass")
+    said = random.integers(0, 2, (CASES, 3))
+    rows = [f"fäll{i},Köln{i % 9},{a},{b},{c}" for i, (a, b, c) in enumerate(said)]
+    tables["r"] = "\n".join(["case,site,reader_a,reader_b,reader_c", *rows])
+    return tables
+
+
+@pytest.mark.parametrize("command", [*MADE, *FITTED])
+def test_every_reader_is_told_the_delimiter_and_the_encoding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Bytes of Windows and a delimiter that nobody would guess change no number."""
+    made = []
+    for how in ("", " --delimiter ~ --encoding cp1252"):
+        folder = tmp_path / (how and "told")
+        folder.mkdir(exist_ok=True)
+        monkeypatch.chdir(folder)
+        for name, text in tables_of_cases().items():
+            own = text.replace(",", "~").encode("cp1252") if how else text.encode()
+            (folder / f"{name}.csv").write_bytes(own)
+        if command in MADE:
+            result = run(f"{MADE[command]} --resamples 20 --out out.json{how}")
+            out = folder / "out.json"
+        else:
+            result = run(f"calibrate {FITTED[command]} --out fitted{how}")
+            kind = "calibrator.json" if command == "logits" else "alpha.json"
+            out = folder / "fitted" / kind
+        assert result.exit_code == 0, result.output
+        found = json.loads(out.read_text(encoding="utf-8"))
+        told = ("provenance", "created", "inputs", "command", "files")
+        made.append({key: value for key, value in found.items() if key not in told})
+    assert made[0] == made[1]
+
+
+def test_a_draw_need_not_repeat_patients_and_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first table has them. By hand, of the mean draws: (0.26 + 2 · 0.09 + 0.09) / 4."""
+    monkeypatch.chdir(tmp_path)
+    table = "case,patient,weight,prob_1,reader_a,reader_b\n"
+    table += "n1,x,1,0.5,1,0\nn2,x,2,0.4,0,0\nn3,y,1,0.8,1,1\n"
+    Path("p.csv").write_text(table, encoding="utf-8")
+    Path("q.csv").write_text("case,prob_1\nn3,0.6\nn1,0.7\nn2,0.2\n", encoding="utf-8")
+    done = run(
+        "evaluate --member p.csv --member q.csv --group-column patient --weight-column weight "
+        "--metrics brier --resamples 0 --out o.json"
+    )
+    assert done.exit_code == 0, done.output
+    found = json.loads(Path("o.json").read_text(encoding="utf-8"))
+    assert found["metrics"]["brier"]["value"] == pytest.approx(0.1325)
+    assert found["data"]["patients"] == 2
+    alone = rw.read_cases("p.csv", group_column="patient", weight_column="weight")
+    assert alone.notes == ()  # what is read beside the ratings is not said to be unused
+
+
+def test_logits_are_joined_and_marked_as_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids written otherwise, marks for none, labels in capitals: as of probabilities."""
+    monkeypatch.chdir(tmp_path)
+    logits = "image,logit_no,logit_yes,said\n1.png,0,1,YES\n2.png,0,-1,no\n3.png,0,2,n/a\n"
+    Path("g.csv").write_text(logits + "4.png,0,-2,Yes\n", encoding="utf-8")
+    said = "scan,reader,label\n01,A,yes\n01,B,no\n02,A,n/a\n02,B,no\n03,A,yes\n04,A,NO\n"
+    Path("r.csv").write_text(said, encoding="utf-8")
+    words = "calibrate --fit g.csv --apply g.csv --allow-overlap --input logits --id-column image "
+    words += "--missing n/a --ignore-case --on-unrated drop "
+    done = run(words + "--fit-ratings r.csv --ratings-id-column scan --loose-ids --out one")
+    assert "Fitted on g.csv: 4 cases, 2 classes, 5 ratings" in done.output
+    done = run(words + "--label-column said --out two")
+    assert "Fitted on g.csv: 4 cases, 2 classes, 3 ratings" in done.output

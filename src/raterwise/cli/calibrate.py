@@ -390,7 +390,7 @@ def _write(
             doubt = {"alpha0": found.belief.concentration, **doubt}
         columns |= doubt
         arrays |= doubt
-    files = [write_like(apply, out, "calibrated", columns, arrays, tables.delimiter)]
+    files = [write_like(apply, out, "calibrated", columns, arrays, tables.told)]
     if new.ensemble:
         files.append(write_draws(out / SAMPLES_FILE, arrays, found.belief))
     return files + [save(model, out / f"{name}.json") for name, model in found.models.items()]

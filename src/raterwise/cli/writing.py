@@ -24,7 +24,8 @@ from raterwise.io.files import (
     write_npz_atomically,
     write_text_atomically,
 )
-from raterwise.io.sources import file_format, open_table
+from raterwise.io.layouts import TableColumns
+from raterwise.io.sources import file_format
 from raterwise.progress_bar import ProgressBar
 from raterwise.provenance import files_of, made, versions
 from raterwise.results import Results, plain
@@ -176,13 +177,13 @@ def write_json(path: Path, content: Any) -> Path:
 
 
 def write_like(
-    source: Path, folder: Path, stem: str, columns: Columns, arrays: Columns, delimiter: str | None
+    source: Path, folder: Path, stem: str, columns: Columns, arrays: Columns, told: TableColumns
 ) -> Path:
     """Write columns into `folder` in the format of `source`; an NPZ file receives `arrays`."""
     kind = file_format(source)
     if kind in ("csv", "excel"):
         suffix = ".tsv" if ".tsv" in source.suffixes else ".csv"
-        mark = open_table(source, delimiter=delimiter).delimiter if kind == "csv" else ","
+        mark = told.open(source).delimiter if kind == "csv" else ","
         text = csv_text({name: column.tolist() for name, column in columns.items()}, mark)
         return write_text_atomically(folder / f"{stem}{suffix}", text)
     if kind == "npz":
