@@ -485,6 +485,32 @@ def test_compare_means_and_findings(folder: Path) -> None:
     assert ">Models</th>" not in section[: section.index("</table>")]
 
 
+def test_differences_by_finding_are_of_metrics_that_differ(folder: Path) -> None:
+    """A model that is certain somewhere has no slope; nobody saw the first finding: no AUROC there.
+
+    The page and the terminal choose the same columns, and none that holds nothing.
+    """
+    never = CHEST.positives.copy()
+    never[:, 0] = 0
+    certain = np.where(CHEST.probs > 0.5, 1.0, CHEST.probs)
+    words = {"metrics": ["brier", "auroc", "calibration_slope"], "resamples": 20}
+    a, b = (
+        rw.evaluate_multilabel(z, never, CHEST.raters, names=FINDINGS, **words)
+        for z in (CHEST.probs, certain)
+    )
+    assert b["calibration_slope"].value is None and a.findings["edema"]["auroc"].value is None
+    a.to_json(folder / "a.json")
+    b.to_json(folder / "b.json")
+    told = done("compare a.json b.json --html d.html")
+    heading = told[told.index("Differences by finding") :].splitlines()[1]
+    assert heading.split() == ["finding", "auroc", "brier"]
+    page = (folder / "d.html").read_text(encoding="utf-8")
+    table = page[page.index('id="findings"') :].split("</table>")[0]
+    assert re.findall(r"<th[^>]*>([^<]*)</th>", table.split("</thead>")[0]) == [
+        *("Finding", "AUROC", "Brier score"),
+    ]
+
+
 def test_compare_one_finding(folder: Path) -> None:
     """--finding compares that one alone, in files too; another name is refused with those known."""
     models = {name: evaluated(name) for name in ("p", "other")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -378,6 +379,22 @@ def test_the_command_line_has_the_numbers_of_python(tmp_path: Path, streamed: bo
     assert (found["auccc"].bound is not None) == streamed
     assert found.data["outside"] == 40
     assert {"thresholds", "thresholds_inside"} <= set(found.curves)
+
+
+def test_stability_of_metrics_that_rank_and_of_others(tmp_path: Path) -> None:
+    """The cases from elsewhere and the confidence are told to AUCCC alone; ECE goes without."""
+    cases, others = tables(tmp_path, CONFIDENCE, OUTSIDE)
+    command = (
+        f"stability {cases} --count-prefix count_ --confidence-column conf --outside {others} "
+        f"--metrics ece,auccc --fractions 0.5,1 --repeats 2 --out {tmp_path}/out.json -q"
+    )
+    done = CliRunner().invoke(app, command.split())
+    assert done.exit_code == 0, done.output
+    found = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["metrics"]
+    whole = {name: every["full"] for name, (every, _) in found.items()}
+    ranked = rw.auccc(PROBLEM.probs, PROBLEM.labels, confidence=CONFIDENCE, outside=OUTSIDE)
+    assert whole["auccc"] == pytest.approx(ranked)
+    assert whole["ece"] == pytest.approx(rw.ece(PROBLEM.probs, PROBLEM.labels))
 
 
 def test_what_streams_cannot_rank(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from pathlib import Path
@@ -65,10 +66,26 @@ def test_everything_is_written(folder: Path) -> None:
     assert re.search(r"^10 +0\.8333 ± 0\.0000", done.stdout, re.MULTILINE)
 
 
+def test_a_column_of_patients_that_is_not_used_is_named(folder: Path) -> None:
+    """As by all other commands: in the terminal, the file and the page; not where it is used."""
+    command = "stability p.csv --ratings r.csv --metrics accuracy --fractions 1 --repeats 2 "
+    done = run(f"{command} --out s.json --html s.html")
+    assert done.exit_code == 0, done.output
+    named = "p.csv has a column 'patient' with 20 values for 40 cases that was not used"
+    assert named in " ".join(done.output.split())
+    assert json.loads((folder / "s.json").read_text(encoding="utf-8"))["warnings"][0].startswith(
+        named
+    )
+    page = html.unescape((folder / "s.html").read_text(encoding="utf-8"))
+    assert f"{named}; --group-column would read it" in page
+    assert "was not used" not in run(f"{command} --group-column patient").output
+
+
 def test_a_metric_of_pairs_has_no_single_rater(folder: Path) -> None:
     """What one rater cannot give is left out and told; labels of one rater have one series."""
     options = "--fractions 1 --repeats 2 --out s.json"
-    done = run(f"stability p.csv --ratings r.csv --metrics epistemic_loss {options}")
+    words = "stability p.csv --ratings r.csv --metrics epistemic_loss --group-column patient"
+    done = run(f"{words} {options}")
     assert done.exit_code == 0, done.output
     assert "left out: Epistemic loss with one rater: it needs 2" in done.stdout
     content = json.loads((folder / "s.json").read_text(encoding="utf-8"))

@@ -424,7 +424,7 @@ BAD_PREDICTIONS = {
     "semicolons, told otherwise": (
         TWO.replace(",", ";"),
         {"delimiter": ","},
-        r"only one column was found, 'case;prob_a;prob_b'; .* say delimiter=\";\"",
+        r"only one column was found, 'case;prob_a;prob_b'; .* say delimiter=\";\" \(or leave it",
     ),
     "tabs, told otherwise": (
         TWO.replace(",", "\t"),

@@ -178,6 +178,11 @@ class Metric:
         return f"it needs at least {least} draws for {components} components; got {given.samples}"
 
     @property
+    def takes_confidence(self) -> bool:
+        """Whether it looks at a confidence of the user's own, or at cases from elsewhere."""
+        return self.ranks or self.needs == "outside"
+
+    @property
     def of_pairs(self) -> bool:
         """Whether it compares raters with each other."""
         return self.least_raters > 1 or "of_pairs" in self.tags

@@ -21,7 +21,7 @@ from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison, Difference
 from raterwise.inference.differences import holm
 from raterwise.report.findings import verdict_on_findings, verdicts_by_finding
-from raterwise.report.key_figures import names_of_figures
+from raterwise.report.key_figures import names_of_differences, names_of_figures
 from raterwise.results import Results, left_out
 
 
@@ -76,9 +76,7 @@ def note_findings(results: Results, console: Console) -> None:
 
 def print_differences(found: Mapping[str, Comparison], means: Comparison, console: Console) -> None:
     """Print the differences of every finding in the key figures, a line for each pair."""
-    first = next(iter(means.models.values()))
-    chosen = names_of_figures(first, of_models=True)
-    chosen = [name for name in chosen if any(d.metric == name for d in means.differences)]
+    first, chosen = next(iter(means.models.values())), names_of_differences(means)
     chance, resamples = 1 - float(first.options["level"]), int(first.options["resamples"])
     marked = _clear(found, chance)
     pairs = dict.fromkeys((d.first, d.second) for d in means.differences)

@@ -23,6 +23,7 @@ from raterwise.cli.options import OUTPUT, Asked, in_panel, with_options
 from raterwise.cli.parsing import comma_list, numbers
 from raterwise.cli.reading import Cases, numbers_of, read_cases, read_outside_cases
 from raterwise.cli.show import new_console, number, plain_table, print_table
+from raterwise.cli.spelling import as_options
 from raterwise.cli.stability_curves import (
     EVERY,
     ONE,
@@ -116,7 +117,7 @@ def stability(
         if multilabel:
             told = {"member": members.given, "outside": outside, "confidence": confidence_column}
             refuse_unread(told, "findings have")
-            joined = read_findings(predictions, ratings, tables, finding_column)[1]
+            table, joined = read_findings(predictions, ratings, tables, finding_column)
             found, each, notes = measure_findings(joined, names, progress=report, **how)
             data = facts_of_findings(joined)
         else:
@@ -130,18 +131,20 @@ def stability(
                 outside=read_outside_cases(outside, confidence_column, tables), progress=report,
                 **how,
             )  # fmt: skip
-            data = _facts(cases)
+            table, data = cases.table, _facts(cases)
+    read, left = [*table.notes, *members.notes(predictions)], [f"left out: {n}" for n in notes]
     origin = origin_of(inputs) if files.out or files.html else {}
     if files.out is not None:
         shown = {"metrics": metrics, "fractions": fractions, "repeats": repeats, "seed": seed}
-        write_json(files.out, {**_content(found, each, data, shown, notes), **origin})
+        write_json(files.out, {**_content(found, each, data, shown, [*notes, *read]), **origin})
     if files.html is not None:
-        _write_page(files.html, found, data, notes, origin, findings=multilabel)
+        lines = [*left, *map(as_options, read)]
+        _write_page(files.html, found, data, lines, origin, findings=multilabel)
     if figure is not None:
         draw(found, figure)
     if not files.quiet:
         console = new_console()
-        _show(console, found, each, data, notes)
+        _show(console, found, each, data, [*left, *(f"warning: {as_options(n)}" for n in read)])
         announce(console, (files.out, figure, files.html))
 
 
@@ -163,7 +166,7 @@ def _write_page(
     parts = parts_of_report(found)
     text = stability_page(
         parts["stability"], parts["variation"], [line for line in told if line],
-        basis=facts_in_words(data), notes=[f"left out: {note}" for note in notes],
+        basis=facts_in_words(data), notes=notes,
         findings=findings, origin=origin,
     )  # fmt: skip
     write_text_atomically(html, text)
@@ -264,7 +267,7 @@ def _show(
     if found:
         _show_curves(console, found)
     for note in notes:
-        console.print(Text(f"left out: {note}", style="yellow"))
+        console.print(Text(note, style="yellow"))
     for metric in dict.fromkeys(one.metric for one in found):
         told = _compared([one for one in found if one.metric == metric])
         if told:

@@ -137,8 +137,10 @@ def measure(
         what = f"{find(metric).title}, {raters}"
         begin, middle, end = ((i + share) / len(tasks) for share in (0, CURVES_SHARE, 1))
         part = probs.take(rows) if whole.belief is not None else np.asarray(probs)[rows]
-        told: dict[str, Any] = {"groups": patients, "outside": outside}
-        told["confidence"] = None if confidence is None else confidence[rows]
+        told: dict[str, Any] = {"groups": patients}
+        if find(metric).takes_confidence:  # of each metric alone, the others would refuse them
+            told["outside"] = outside
+            told["confidence"] = None if confidence is None else confidence[rows]
         told["weights"] = None if weights is None else np.asarray(weights)[rows]
         curve = subsample_curve(
             metric,

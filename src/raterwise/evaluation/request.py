@@ -236,8 +236,8 @@ def _check_ranking(rows: Sequence[Metric], question: str | None, given: Given) -
     for name in (name for name, there in named.items() if there):
         if question not in (None, "top_label"):
             raise InvalidInputError(f'{name}: goes with question="top_label"; got {question!r}')
-        if not any(row.ranks or row.needs == "outside" for row in rows):
-            known = [row.name for row in CATALOG.values() if row.ranks or row.needs == "outside"]
+        if not any(row.takes_confidence for row in rows):
+            known = [row.name for row in CATALOG.values() if row.takes_confidence]
             raise InvalidInputError(
                 f"{name}: none of these metrics ranks cases by it; {', '.join(known)} do"
             )

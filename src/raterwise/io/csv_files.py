@@ -85,9 +85,11 @@ def recognise(
     header, *_ = rows = [row for _, row in lines[above:]]
     other = next((mark for mark in DELIMITERS if mark != separator and mark in header[0]), None)
     if len(header) == 1 and other:
+        # What is told is told of every file: of two that differ, it can be right for one alone.
+        alone = " (or leave it out: files are recognised one by one)" if delimiter else ""
         raise InvalidInputError(
             f"{file.name}: only one column was found, {header[0]!r:.60}; it looks separated by "
-            f'{other!r}, not by {separator!r}: say delimiter="{other.replace(TAB, "tab")}"'
+            f'{other!r}, not by {separator!r}: say delimiter="{other.replace(TAB, "tab")}"{alone}'
         )
     _check_header(rows, file.name)
     title = lines[0][1][0].strip() if above else ""

@@ -112,7 +112,7 @@ def comparison_html(
         _summary(comparison, first),
         _metrics(models),
         _differences(comparison, first),
-        differences_by_finding(findings),
+        differences_by_finding(findings, comparison),
         _ranking(comparison),
         _reliability(models, found),
         _thresholds(models, found),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from raterwise.report.confidence_verdict import Verdict
-from raterwise.report.key_figures import LESS_CHANCE, names_of_figures
+from raterwise.report.key_figures import LESS_CHANCE, names_of_differences, names_of_figures
 from raterwise.report.markup import Html, el
 from raterwise.report.sections import paired_table, panel, section, value_of, warnings
 from raterwise.report.verdicts import verdict
@@ -114,12 +114,11 @@ def _row(title: str, cases: str, results: Results, chosen: list[str]) -> Html:
     return el("tr", el("th", title, scope="row"), el("td", cases), cells)
 
 
-def differences_by_finding(findings: Mapping[str, Any] | None) -> Html | None:
+def differences_by_finding(findings: Mapping[str, Any] | None, means: Any) -> Html | None:
     """Return the differences between models in the key figures of every finding."""
     if not findings:
         return None
-    first = next(iter(next(iter(findings.values())).models.values()))
-    chosen = names_of_figures(first, of_models=True)
+    first, chosen = next(iter(means.models.values())), names_of_differences(means)
     pairs = dict.fromkeys((d.first, d.second) for c in findings.values() for d in c.differences)
     rows = []
     for title, comparison in findings.items():

@@ -6,6 +6,7 @@ And answers, in sentences, to what people ask of a model.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -67,13 +68,19 @@ def key_figures(results: Results) -> list[Estimate]:
     return (found + rest)[:HOW_MANY]
 
 
-def names_of_figures(results: Results, *, of_models: bool = False) -> list[str]:
-    """Return which metrics to show of every finding: the first key figures, so by the same rule.
+def names_of_figures(results: Results) -> list[str]:
+    """Return which metrics to show of every finding: the first key figures, so by the same rule."""
+    return [e.name for e in key_figures(results) if e.name in results][:COLUMNS]
 
-    How far raters agree does not depend on the model, and is no difference `of_models`.
+
+def names_of_differences(means: Any) -> list[str]:
+    """Return which metrics to show where models are compared: key figures that have a difference.
+
+    How far raters agree does not depend on the model, and is none.
     """
-    shown = [e for e in key_figures(results) if e.name in results]
-    return [e.name for e in shown if not (of_models and e.group == OF_RATERS)][:COLUMNS]
+    shown = [e for e in key_figures(next(iter(means.models.values()))) if e.group != OF_RATERS]
+    there = {d.metric for d in means.differences}
+    return [e.name for e in shown if e.name in there][:COLUMNS]
 
 
 def _of_two(results: Results) -> bool:
