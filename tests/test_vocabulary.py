@@ -529,6 +529,10 @@ def test_an_interval_ends_where_the_metric_does() -> None:
             assert found[name].high is not None
             assert float(found[name]) <= found[name].high <= 2
         assert found[names[2]].high is None or math.isfinite(found[names[2]].high)
+    # Student's quantile of one degree of freedom is 31,831 here: no float holds its exponential.
+    sure = rw.Labels.from_counts([[0, 3], [2, 1]])
+    wide = rw.evaluate([0.6, 0.7], sure, names[2], resamples=20, level=0.99998)[names[2]]
+    assert wide.high is not None and float(wide) < wide.high < math.inf
 
 
 def test_modules_of_torch_need_no_import_of_their_own() -> None:
