@@ -33,9 +33,10 @@ def require_several(labels: Any) -> None:
 def row_sum_tolerance(*given: Any) -> float:
     """How far a row may sum from 1: 1e-4, or 1e-2 for the 16-bit types, which have three digits.
 
-    A bfloat16 tensor shows its type before it becomes an array, a data frame only afterwards.
+    A bfloat16 tensor and the columns of a data frame show their types before they become an array.
     """
-    half = any(str(getattr(one, "dtype", "")).endswith("float16") for one in given)
+    types = ([x.dtype] if hasattr(x, "dtype") else getattr(x, "dtypes", ()) for x in given)
+    half = any(str(kind).lower().endswith("float16") for own in types for kind in own)
     return (1e-2 if half else 1e-4) + ROUNDING
 
 
