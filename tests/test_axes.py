@@ -140,3 +140,38 @@ def test_a_manifest_of_another_office(tmp_path: Path, mark: str) -> None:
     file.write_text("case,probabilities,rater\nc,p.npy,m.npy\n")
     with pytest.raises(rw.InvalidInputError, match=r"raters is not there \(did you mean 'rater'"):
         read_manifest(file)
+
+
+def test_the_size_of_voxels_is_told(tmp_path: Path) -> None:
+    """Right in four columns of eight: all within 2 mm of the boundary at 1.5 mm, 4 of 6 at 1 mm."""
+    mask = np.repeat([[0, 1]], 4, axis=1).astype(np.uint8).repeat(3, axis=0)
+    inner = (np.arange(8) > 1) & (np.arange(8) < 6)
+    right = np.where(mask == 1, 0.8, 0.2)
+    probs = np.where(inner, right, 1 - right).astype(np.float32)
+    np.save(tmp_path / "p.npy", np.stack((1 - probs, probs)))
+    for name in "ab":
+        np.save(tmp_path / f"{name}.npy", mask)
+    (tmp_path / "m.csv").write_text("case,probabilities,raters\nc1,p.npy,a.npy;b.npy\n")
+    found = {}
+    for spacing in ("1,1.5", "1,1"):
+        out = tmp_path / "out.json"
+        words = ["segment", str(tmp_path / "m.csv"), "--metrics", "accuracy", "--resamples", "0"]
+        words += ["--boundary-mm", "2", "--spacing", spacing, "-q"]
+        done = CliRunner().invoke(app, [*words, "--out", str(out)])
+        assert done.exit_code == 0, done.output
+        found[spacing] = float(rw.Results.from_json(out)["accuracy"])
+    assert found == pytest.approx({"1,1.5": 1.0, "1,1": 4 / 6})
+
+
+def test_the_names_of_raters_reach_the_images(tmp_path: Path) -> None:
+    """Raters are drawn where the masks have names; one name is one person, who cannot be drawn."""
+    probs, mask = image_of(BOX)
+    np.save(tmp_path / "p.npy", np.stack((1 - probs, probs)))
+    for name in "ab":
+        np.save(tmp_path / f"{name}.npy", mask)
+    cases = "".join(f"c{i},p.npy,a.npy;b.npy\n" for i in range(2))
+    (tmp_path / "m.csv").write_text(f"case,probabilities,raters\n{cases}")
+    words = ["segment", str(tmp_path / "m.csv"), "--metrics", "ece", "--unit", "raters"]
+    for names, code in (("ann,ben", 0), ("ann", 2)):
+        done = CliRunner().invoke(app, [*words, "--raters", names, "--resamples", "20", "-q"])
+        assert done.exit_code == code, done.output
