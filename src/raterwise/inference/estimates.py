@@ -58,6 +58,8 @@ def estimate(row: Metric, own: Options, blank: Estimate, pass_: Pass) -> Estimat
     try:
         value, bound = pass_.value(row, own)
     except RaterwiseError as error:
+        if error.where is not None:
+            raise  # a bad row, which a table that is added up only now has met: no metric has it
         return replace(blank, undefined=str(error))
     if not math.isfinite(value):
         return replace(blank, undefined=row.undefined)
