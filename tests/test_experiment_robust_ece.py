@@ -499,12 +499,22 @@ def made_up_runs(seeds: int = 2, cases: int = 40) -> dict[Run, dict[str, np.ndar
     return out
 
 
-def test_the_weight_is_chosen_on_the_validation_images() -> None:
-    """Every loss stands with β = 1; DCA once more with the weight that was better there."""
+def test_every_weight_has_a_row_and_its_validation_images() -> None:
+    """Every loss stands with β = 1, those with a term to weigh once more with β = 5."""
     runs = made_up_runs()
     found = judged(runs, QUICK)
     names = list(found["metrics"])
-    assert names == [*LOSS_NAMES, "dca, β = 5", "cross-entropy, then temperature"]
+    assert names == [
+        *LOSS_NAMES,
+        *("focal+mdca, β = 5", "dca, β = 5", "focal+rcr, β = 5"),
+        "cross-entropy, then temperature",
+    ]
+    brier = [
+        rw.brier(softmax(own["test_logits"], axis=1), own["test_labels"])
+        for own in (runs[Run("breastmnist", "dca", 5.0, seed)] for seed in (0, 1))
+    ]
+    assert found["metrics"]["dca, β = 5"]["brier"]["value"] == pytest.approx(np.mean(brier))
+    assert found["metrics"]["dca, β = 5"]["brier"]["each"] == pytest.approx(brier, abs=1e-6)
     # The logits say 1 for the label and 0 for the other, and are right four times in five.
     expected = 0.8 * np.log1p(np.exp(-1)) + 0.2 * np.log1p(np.exp(1))
     assert found["validation_nll"]["focal"] == {"1": pytest.approx(expected)}
