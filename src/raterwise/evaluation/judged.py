@@ -320,7 +320,8 @@ def results_of(
     if pass_ is not None:
         warnings += tuple(pass_.notices(judged.asked))
     warnings += (*warnings_about_data(about), *request.notices())
-    origin = {"call": "raterwise", "raters": raters_record(None), "inputs": [], **(origin or {})}
+    known = {"raters": raters_record(facts.rater_names), "inputs": []}
+    origin = {"call": "raterwise", **known, **(origin or {})}
     origin.setdefault("left_out", left_out_record({}, about.get("dropped", {})))
     return Results(
         dict(judged.estimates),

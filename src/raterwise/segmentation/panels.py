@@ -15,8 +15,12 @@ from raterwise.inference.raters import Panel
 from raterwise.segmentation.cases import Case, Voxels
 
 
-def roster_of(given: Sequence[str] | None, cases: Iterable[Any]) -> tuple[str, ...]:
+def roster_of(
+    given: Sequence[str] | None, cases: Iterable[Any], *, needed: bool = True
+) -> tuple[str, ...]:
     """Return the raters: as given, or those whom all images of a list name, in their order.
+
+    Where `needed`, it is an error if nobody says who they are.
 
     >>> ann = Case([0.2, 0.8], [[0, 1], [0, 1]], raters=("ann", "bob"))
     >>> roster_of(None, [ann, Case([0.2, 0.8], [[0, 1]], raters=("cat",))])
@@ -27,6 +31,8 @@ def roster_of(given: Sequence[str] | None, cases: Iterable[Any]) -> tuple[str, .
         if len(set(names)) < len(names):
             raise InvalidInputError(f"raters: must differ; got {', '.join(names)}")
         return names
+    if not needed:
+        return ()
     named: list[Any] = [
         case.raters if isinstance(case, Case) else getattr(case, "rater_names", None)
         for case in _listed(cases)
@@ -44,9 +50,15 @@ def _listed(cases: Iterable[Any]) -> Sequence[Any]:
     return cases if isinstance(cases, Sequence) else ()
 
 
-def times_of(case: Case, masks: int, roster: Sequence[str], panel: Panel) -> Panel:
-    """Return how often each mask of an image counts in a panel of the roster."""
+def names_of(case: Case, masks: int, roster: Sequence[str]) -> tuple[str, ...]:
+    """Return who drew each mask of an image: one of the roster, where there is one.
+
+    >>> names_of(Case([0.2, 0.8], [[0, 1], [0, 1]]), 2, ("ann", "bob"))
+    ('ann', 'bob')
+    """
     names = tuple(map(str, case.raters)) if case.raters is not None else tuple(roster)
+    if not roster:
+        return names
     if len(names) != masks or len(set(names)) < masks:
         raise InvalidInputError(
             f"raters: must name each of the {masks} masks once; got {', '.join(names)}"
@@ -55,6 +67,11 @@ def times_of(case: Case, masks: int, roster: Sequence[str], panel: Panel) -> Pan
         raise InvalidInputError(
             f"raters: must be among {', '.join(roster)}; got {', '.join(unknown)}"
         )
+    return names
+
+
+def times_of(names: Sequence[str], roster: Sequence[str], panel: Panel) -> Panel:
+    """Return how often each mask, of these raters, counts in a panel of the roster."""
     return tuple(panel[roster.index(name)] for name in names)
 
 

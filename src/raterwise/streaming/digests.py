@@ -105,6 +105,7 @@ def _digest_of_part(
         panel=job.compares_raters,
         **about,
     )
+    found = replace(found, facts=replace(found.facts, rater_names=job.columns.raters))
     if not alone and job.verdict_plans:  # raters are resampled, but patients are patients
         codes = _blocks(job, part, predictions)
         own = summarise(predictions, job.verdict_plans, units=codes, num_units=STREAM_UNITS)
