@@ -193,7 +193,7 @@ ROWS = (
         of_cells=cell_bounds.kernel_of_cells, questions=(*common.ONE, "per_class", "canonical"),
         products=peer_recipes.kernel_products,
         options={"question": "top_label", "bandwidth": 0.4, "estimator": "debiased"},
-        error=True, bounds=(0.0, 2.0), most_of_score=1.0,  # all of them sure and wrong
+        error=True, bounds=(0.0, 2.0), most=recipes.most_of_kernels,  # all of them sure and wrong
         in_all=False, tags=frozenset({"of_cases", "other_scale"}),
         undefined="it needs two cases, to compare one with the other", test="signs",
         cannot_tell="How large a gap is, in units of probability: its scale depends on the kernel. "
