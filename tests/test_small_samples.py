@@ -26,7 +26,7 @@ from raterwise.inference.jackknife import (
     student_interval,
     two_sided_p,
 )
-from raterwise.inference.levels import level_test
+from raterwise.inference.level_permutations import level_test
 from raterwise.inference.noise import (
     calibrated_draws,
     coarser_cells,
