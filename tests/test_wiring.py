@@ -606,3 +606,31 @@ def test_the_seed_reaches_the_calibrated_draws(monkeypatch: pytest.MonkeyPatch) 
     first, same, other = drawn[:: len(drawn) // 3]
     assert np.array_equal(first, same) and not np.array_equal(first, other)
     assert len(first) == 20
+
+
+def test_the_channels_and_the_seed_reach_the_noise_of_patients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of K classes K - 1 can differ, a top label is one; the seed alone draws others."""
+    from raterwise.inference import noise
+
+    random = np.random.default_rng(0)
+    probs, patients = random.dirichlet([1, 1, 1, 1], 80), np.arange(80) // 8
+    said, told, drawn = random.integers(0, 4, 80), [], []
+    widen = noise.of_patients
+
+    def noted(draws: Any, effect: float, sizes: Any, channels: int, **asked: Any) -> Any:
+        told.append(channels)
+        found = widen(np.ones((5, 1)), 10.0, sizes, channels, **asked)
+        drawn.append(found.ravel().tolist())
+        return draws
+
+    monkeypatch.setattr(noise, "of_patients", noted)
+    for name, channels in (("ece", 1), ("classwise_ece", 3)):
+        told.clear()
+        drawn.clear()
+        for seed in (0, 0, 1):
+            rw.evaluate(probs, said, name, patients, resamples=20, seed=seed)
+        assert told and set(told) == {channels}
+        first, same, other = drawn[:: len(drawn) // 3]
+        assert first == same != other
