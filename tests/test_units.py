@@ -96,6 +96,54 @@ def test_a_stream_resamples_the_raters_that_memory_does(tmp_path: Path, unit: An
         assert abs(found[0].difference) < 1e-12
 
 
+@pytest.mark.parametrize("unit", ["raters", "both"])
+def test_who_rated_nothing_that_counts_is_nobody_in_a_stream_as_in_memory(
+    tmp_path: Path, unit: Any
+) -> None:
+    """An empty column, and one whose only rating is of a case of weight 0: two raters are drawn."""
+    probs, said = ratings(150)
+    weights = np.r_[np.ones(149), 0]
+    said[:, 1] = -1
+    said[:-1, 2] = -1
+    said[-1] = (-1, -1, 2, -1)
+    path = write_stream(tmp_path, probs, said)
+    table = pq.read_table(path).append_column("w", pa.array(weights))
+    pq.write_table(table, path, row_group_size=50)
+    asked: dict[str, Any] = {"resamples": 60, "unit": unit}
+    labels = Labels.from_ratings(said, num_classes=3)
+    patients = np.arange(150) // 3
+    held = rw.evaluate(
+        probs, labels, "brier,ece", groups=patients, weights=weights, on_unrated="drop", **asked
+    )
+    streamed = rw.evaluate_stream(
+        path, "brier,ece", rater_columns=READERS, group_column="patient", weight_column="w",
+        on_unrated="drop", **asked,
+    )  # fmt: skip
+    assert held.data["resampled_raters"] == streamed.data["resampled_raters"] == 2
+    if unit == "raters":  # patients are pooled into other blocks
+        for name, e in held.items():
+            same = pytest.approx((e.low, e.high), rel=1e-9)
+            assert (streamed[name].low, streamed[name].high) == same, name
+    said[:, 3] = -1
+    alone = write_stream(tmp_path, probs[:-1], said[:-1])
+    with pytest.raises(rw.InvalidInputError, match="needs several of them; one person rated"):
+        rw.evaluate_stream(alone, "brier", rater_columns=READERS, on_unrated="drop", **asked)
+
+
+def test_who_drew_no_mask_is_nobody() -> None:
+    """Three names for images of which each names two: the intervals of these two alone."""
+    named = [Case(p, m[:2], raters=("a", "b")) for p, m in images()]
+    two, three = (
+        rw.segmentation.evaluate(named, "brier", unit="raters", resamples=40, raters=roster)
+        for roster in (("a", "b"), ("a", "z", "b"))
+    )
+    assert two.data["resampled_raters"] == three.data["resampled_raters"] == 2
+    ends = [(one["brier"].low, one["brier"].high) for one in (two, three)]
+    assert ends[0] == ends[1]
+    with pytest.raises(rw.InvalidInputError, match="must be among a, z; got b"):
+        rw.segmentation.evaluate(named, "brier", raters=("a", "z"), resamples=0)
+
+
 def test_a_summary_to_merge_tells_no_raters_apart(tmp_path: Path) -> None:
     """A saved summary is made for cases; the message says which unit it takes, and why."""
     path = write_stream(tmp_path, *ratings(60))

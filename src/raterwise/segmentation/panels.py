@@ -30,20 +30,24 @@ def roster_of(
         names = tuple(str(name) for name in given)
         if len(set(names)) < len(names):
             raise InvalidInputError(f"raters: must differ; got {', '.join(names)}")
-        return names
+        # Drawing somebody who drew no mask would draw nobody.
+        drew = {str(name) for case in _listed(cases) for name in _named(case) or names}
+        return tuple(name for name in names if name in drew) if drew < set(names) else names
     if not needed:
         return ()
-    named: list[Any] = [
-        case.raters if isinstance(case, Case) else getattr(case, "rater_names", None)
-        for case in _listed(cases)
-    ]
+    named = [_named(case) for case in _listed(cases)]
     if not named or None in named:
         raise InvalidInputError(
             'unit: "raters" and "both" need to know who drew which mask, and the images do not say '
             'it; give raters=["ann", "bob"], in the order of the masks, or name them in each image '
             "(Case(raters=), rater_names in a manifest)"
         )
-    return tuple(dict.fromkeys(str(name) for names in named for name in names))
+    return tuple(dict.fromkeys(str(name) for each in named for name in each or ()))
+
+
+def _named(case: Any) -> Sequence[Any] | None:
+    found = case.raters if isinstance(case, Case) else getattr(case, "rater_names", None)
+    return None if found is None else tuple(found)
 
 
 def _listed(cases: Iterable[Any]) -> Sequence[Any]:
