@@ -207,7 +207,7 @@ ROWS = (
         plan=recipes.per_case("spiegelhalter"), formula=proper.spiegelhalter_z,
         options={"per": "case"},
         undefined="no probability leaves the squared loss any room (all are 0, 1 or equal)",
-        in_all=False, test="normal",
+        in_all=False, test="normal", calibrated=0.0,
         cannot_tell="How large the error is (it grows with the cases), nor errors that cancel, "
         "such as too sure below 1/2 and not sure enough above.",
     ),

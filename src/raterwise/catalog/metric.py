@@ -87,6 +87,8 @@ class Metric:
     least_raters: int = 1
     error: bool = False
     """A non-negative calibration error: its interval inverts a test."""
+    calibrated: float | None = None
+    """The value that a calibrated model has, where it is no error and may lie on either side."""
     shape: str = "student"
     """Of its interval: "student", "proportion", "loss" (few cases may make up most of it),
     "signed_loss" (the same, but its estimate may be below 0), "separation" (an area over pairs of
