@@ -91,7 +91,7 @@ def _with_interval(
         return point
     if row.error and settings.interval == "auto":
         found = invert(row, own, point.value, passes)
-        low, high = row.within_bounds(found.low, found.high, own[0])
+        low, high = _within(row, own, passes, found.low, found.high)
         # A debiased loss may be below 0, where the truth cannot be.
         low, high = min(low, point.value), max(high, point.value)
         return replace(point, low=low, high=high, debiased=found.debiased, p_value=found.p_value)
@@ -101,7 +101,15 @@ def _with_interval(
             return shaped
     each = [p.replicates(row, o, value) for (p, value), o in zip(parts, own, strict=True)]
     drawn = _bootstrapped(point, np.mean(each, axis=0), settings, passes[0].units)
-    return _possible(drawn, (row.bounds[0], row.within_bounds(-math.inf, math.inf, own[0])[1]))
+    return _possible(drawn, (row.bounds[0], _within(row, own, passes)[1]))
+
+
+def _within(
+    row: Metric, own: Sequence[Options], passes: Sequence[Pass],
+    low: float = -math.inf, high: float = math.inf,
+) -> tuple[float, float]:  # fmt: skip
+    """Return an interval without what cannot be; several passes have the same options."""
+    return row.within_bounds(low, high, own[0], passes[0].facts.classes)
 
 
 def _possible(found: Estimate, bounds: tuple[float, float]) -> Estimate:
@@ -160,7 +168,7 @@ def _shaped(
         if shaped is None:
             return None
         ends = shaped
-    low, high = row.within_bounds(*ends)
+    low, high = _within(row, own, passes, *ends)
     return replace(point, low=min(low, point.value), high=max(high, point.value), rater_share=share)
 
 
@@ -231,7 +239,8 @@ def _ends(
     if row.shape == "loss" and value >= 0:
         each = [p.step(row, o) for p, o in zip(passes, own, strict=True)]
         steps = {k: float(np.mean([step[k] for step in each])) for k in each[0]}
-        return loss_interval(found, level, most=row.bounds[1], **steps)
+        most = _within(row, own, passes)[1]
+        return loss_interval(found, level, most=most, **steps)
     if row.shape == "signed_loss":
         return signed_loss_interval(found, level)
     return student_interval(found, level)
