@@ -192,3 +192,25 @@ def test_a_mean_over_findings_is_explained_as_each_of_them() -> None:
     for name, mean in found.items():
         assert "confidence" not in mean.meaning
         assert {each[name].meaning for each in found.findings.values()} == {mean.meaning}
+
+
+def test_one_positive_case_does_not_make_a_mean_sure() -> None:
+    """Findings that are found without an error, two of them with one positive case each.
+
+    Without that case such a finding has no AUROC, so that no case can be left out; resamples know
+    nothing but 1. The interval of the mean is that of findings which err together, and of an
+    average precision over one positive nothing is known: its ends are 0 and 1.
+    """
+    said = np.zeros((30, 3), int)
+    said[0, 0] = said[1, 1] = 1
+    said[5:15, 2] = 1
+    probs = np.linspace(0.05, 0.4, 90).reshape(30, 3) + said / 2
+    both = "auroc,average_precision"
+    found = rw.evaluate_multilabel(probs, said, np.ones_like(said), metrics=both)
+    each = list(found.findings.values())
+    low = np.mean([own["auroc"].low for own in each])
+    assert (found["auroc"].value, found["auroc"].high) == (1, 1)
+    assert found["auroc"].low == pytest.approx(low) and low < 0.7
+    assert [own["average_precision"].low is None for own in each] == [True, True, False]
+    known = each[2]["average_precision"].low
+    assert found["average_precision"].low == pytest.approx(known / 3)

@@ -130,7 +130,20 @@ def _several_units(row: Metric, own: Sequence[Options], passes: Sequence[Pass]) 
     if row.error:
         each = [p.unit_sizes(row, o) for p, o in zip(passes, own, strict=True)]
         return all(np.count_nonzero(sizes) > 1 for sizes in each)
+    if row.counts_positives:
+        return any(_has_positives(row, o, p) for p, o in zip(passes, own, strict=True))
     return bool(np.count_nonzero(_sizes(row, own, passes)) > 1)
+
+
+def _has_positives(row: Metric, own: Options, pass_: Pass) -> bool:
+    """Tell whether two units have positive cases, without which nothing is known of a mean of them.
+
+    >>> import raterwise as rw
+    >>> rw.evaluate([0.9, 0.2, 0.1], [1, 0, 0], "average_precision")  # no interval: one positive
+    Results(3 cases)
+      Average precision    1.0000
+    """
+    return bool(np.count_nonzero(pass_.unit_positives(row, own)) > 1)
 
 
 def _sizes(row: Metric, own: Sequence[Options], passes: Sequence[Pass]) -> FloatArray:
@@ -224,6 +237,12 @@ def _ends(
             raters[:inside] = passes[0].raters
         mass, hits = (cells.sums_by_unit(field) / raters for field in (1, 4))
         return separation_interval(found, value, (hits, mass - hits), level)
+    if found is None and len(passes) > 1:
+        # One finding has a single positive or negative case: as if all erred together.
+        alone = [_alone(row, o, p) for p, o in zip(passes, own, strict=True)]
+        known = [ends for ends in alone if ends is not None]
+        if len(known) == len(alone):
+            return float(np.mean([low for low, _ in known])), float(np.mean([h for _, h in known]))
     if found is None:
         return None
     if row.shape in ("proportion", "separation"):
@@ -244,6 +263,13 @@ def _ends(
     if row.shape == "signed_loss":
         return signed_loss_interval(found, level)
     return student_interval(found, level)
+
+
+def _alone(row: Metric, own: Options, pass_: Pass) -> tuple[float, float] | None:
+    if row.counts_positives and not _has_positives(row, own, pass_):
+        return row.bounds
+    value = float(row.over(pass_.table(row, own), own))
+    return _ends(row, [own], value, _over_cases(row, [own], value, [pass_]), [pass_])
 
 
 @dataclass(frozen=True, eq=False)
