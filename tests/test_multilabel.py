@@ -164,7 +164,8 @@ def test_options_reach_the_findings() -> None:
         ({"names": ["a", "a"]}, "names: must be 2 different names"),
         ({"probs": np.full((4, 2), 1.5)}, r"probs: must lie in \[0, 1\]; row 0"),
         ({"probs": np.empty((0, 2))}, "probs: must hold cases and findings"),
-        ({"raters": None}, "or ratings: must be given; got positives alone"),
+        ({"raters": None}, r"or ratings: must be given; got positives alone \(raters=1: one"),
+        ({"raters": np.ones(4, int)}, "raters: must be 0-dimensional or 2-dimensional"),
         ({"positives": None, "raters": None}, "or ratings: must be given; got neither"),
         (
             {"positives": None, "raters": None, "ratings": np.ones((4, 3, 2), int)},
@@ -214,3 +215,10 @@ def test_one_positive_case_does_not_make_a_mean_sure() -> None:
     assert [own["average_precision"].low is None for own in each] == [True, True, False]
     known = each[2]["average_precision"].low
     assert found["average_precision"].low == pytest.approx(known / 3)
+
+
+def test_one_answer_of_each_case_needs_no_table_of_raters() -> None:
+    """`raters=1` is one rater of everything; Brier's by hand, (0.01 + 0.04 + 0.09 + 0.16) / 4."""
+    probs, said = [[0.1, 0.8], [0.7, 0.4]], [[0, 1], [1, 0]]
+    found = rw.evaluate_multilabel(probs, said, raters=1, metrics="brier", resamples=0)
+    assert found["brier"].value == pytest.approx(0.075)
