@@ -233,5 +233,5 @@ def factor(
     """
     first, second = np.asarray(one), np.asarray(several)
     rows = np.random.default_rng(0).integers(len(first), size=(resamples, len(first)))
-    ends = percentile_interval(first[rows].mean(axis=1) / second[rows].mean(axis=1), level)
-    return {"value": float(first.mean() / second.mean()), "low": ends.low, "high": ends.high}
+    low, high = percentile_interval(first[rows].mean(axis=1) / second[rows].mean(axis=1), level)
+    return {"value": float(first.mean() / second.mean()), "low": low, "high": high}

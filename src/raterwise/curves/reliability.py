@@ -259,7 +259,7 @@ def _reliability(
             low[c], high[c] = wilson_interval(observed[c], size, level)
             gap = gaps[c][0]
             ends = intervals.bias_corrected_interval(gap, _gap(part), level, units=pass_.units)
-            gaps[c] = gap, ends.low, ends.high
+            gaps[c] = (gap, *ends)
     return [
         ReliabilityCurve(
             name, edges, table.cases[c], share[c], predicted[c], observed[c], low[c], high[c],

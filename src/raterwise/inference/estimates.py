@@ -348,9 +348,9 @@ def _bootstrapped(
         return point
     assert point.value is not None
     if settings.interval == "percentile":
-        ends = intervals.percentile_interval(replicates, settings.level, units=units)
+        low, high = intervals.percentile_interval(replicates, settings.level, units=units)
     else:
-        ends = intervals.bias_corrected_interval(
+        low, high = intervals.bias_corrected_interval(
             point.value, replicates, settings.level, units=units
         )
-    return replace(point, low=ends.low, high=ends.high)
+    return replace(point, low=low, high=high)

@@ -226,7 +226,7 @@ def _permuted(
         return [dict(level) for level in made]
     asked = [judged.asked[name] for name in names]
 
-    def grouped(row: Any, own: Any) -> Any:
+    def sums(row: Any, own: Any) -> Any:
         return lambda codes, levels: pass_.by_group(row, own, codes, levels).sums[:levels]
 
     def formula(row: Any, own: Any) -> Any:
@@ -235,8 +235,8 @@ def _permuted(
         outside = pass_.by_group(row, own, np.zeros_like(trade.levels), 1).sums[1]
         return lambda sums: row.over(kind(sums + outside), own)
 
-    test = level_test(
-        [grouped(*one) for one in asked],
+    p_values = level_test(
+        [sums(*one) for one in asked],
         [formula(*one) for one in asked],
         trade.levels,
         random=np.random.default_rng([seed, LEVELS]),
@@ -246,7 +246,7 @@ def _permuted(
     out = [dict(level) for level in made]
     for i, level in enumerate(out):
         for m, name in enumerate(names):
-            d, q = level[name], float(test.adjusted_p_value[i, m])
+            d, q = level[name], float(p_values[i, m])
             if d.p_value is not None and np.isfinite(q):
                 level[name] = replace(d, adjusted_p_value=max(q, d.p_value))
     return out
