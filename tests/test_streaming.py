@@ -23,6 +23,7 @@ import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.cli.app import app
 from raterwise.evaluation.request import Request
+from raterwise.inference.measures import Measure
 from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
 from raterwise.kernels._threads import with_threads
@@ -125,7 +126,7 @@ def test_a_streamed_kernel_error_keeps_its_deviations() -> None:
     wanted = Request.of("kde_ece")
     asked = wanted.asked
     pass_ = Pass(digest_of(predictions, wanted.plans(bounded=True)), asked, Settings(resamples=0))
-    table = pass_.table(*asked["kde_ece"])
+    table = Measure(*asked["kde_ece"], pass_).table
     assert table.deviation.sum() == pytest.approx((right - p).sum(), abs=1e-9)
 
 

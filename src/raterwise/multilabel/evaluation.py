@@ -330,12 +330,8 @@ def _mean_of(row: Metric, having: Sequence[Judged], findings: int) -> Estimate:
         return replace(point, undefined="it is undefined for every finding")
     own = having[0].asked[row.name][1]  # as of all of them
     point = replace(blank(row, own), dropped=findings - len(having))
-    parts = []
-    for judged in having:
-        value = judged.estimates[row.name].value
-        assert judged.pass_ is not None and value is not None
-        parts.append((judged.pass_, value))
-    return mean_estimate(row, [judged.asked[row.name][1] for judged in having], point, parts)
+    values = [value for j in having if (value := j.estimates[row.name].value) is not None]
+    return mean_estimate(point, [judged.measures()[row.name] for judged in having], values)
 
 
 def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> Results:

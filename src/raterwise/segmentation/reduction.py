@@ -14,6 +14,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.evaluation.judged import Judged, judge, results_of
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.estimates import RaterMeans, blank, mean_over_units
+from raterwise.inference.measures import Measure
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import Panels, RaterDraws
 from raterwise.results import Estimate, Results
@@ -122,10 +123,8 @@ class Reduction:
 
     def _pooled(self, notes: tuple[str, ...]) -> Results:
         judged = judge(self.digest(), self.request.request)
-        by_class: Mapping[str, tuple[float, ...]] = {}
-        if judged.pass_ is not None:
-            defined = {name for name, e in judged.estimates.items() if e.value is not None}
-            by_class = values_by_class(judged.pass_, judged.asked, defined)
+        measures = judged.measures().items()
+        by_class = values_by_class(m for n, m in measures if judged.estimates[n].value is not None)
         return results_of(judged, notes=notes, origin=ORIGIN, per_class=by_class)
 
     def judged_images(self) -> Judged:
@@ -233,4 +232,4 @@ class Reduction:
         rated, digest = judged.asked, judged.digest
         drawn = {name: rated[name] for name in self.request.drawn if name in rated}
         pass_ = Pass(digest, drawn, self.request.request.settings)
-        return curves_of(pass_, drawn, digest.facts.class_names)
+        return curves_of([Measure(*one, pass_) for one in drawn.values()], digest.facts.class_names)
