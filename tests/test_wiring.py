@@ -20,7 +20,7 @@ from raterwise.kernels._threads import number_of_threads
 from raterwise.segmentation import Case
 from raterwise.streaming.digests import blocks_of_groups
 from raterwise.streaming.evaluation import evaluate_digest, request_of_header
-from raterwise.streaming.saved import load_digest
+from raterwise.streaming.saved import load_saved
 
 
 def cases() -> dict[str, Any]:
@@ -281,8 +281,8 @@ def test_a_saved_summary_remembers_how_it_was_made(tmp_path: Path) -> None:
     }  # fmt: skip
     metrics = "ece,robust_ece,epistemic_loss"
     found = rw.evaluate_stream(path, metrics, 30, save_summary=saved, **asked, **COLUMNS)
-    digest, about = load_digest(saved)
-    again = evaluate_digest(digest, request_of_header(about, resamples=30))
+    kept = load_saved(saved)
+    again = evaluate_digest(kept.digest, request_of_header(kept.options, resamples=30))
     assert again.to_dict()["metrics"] == found.to_dict()["metrics"]
     unlike = {key for key, value in found.options.items() if again.options[key] != value}
     assert not unlike

@@ -29,7 +29,7 @@ def roster_of(given: Sequence[str] | None, cases: Iterable[Any]) -> tuple[str, .
         return names
     named: list[Any] = [
         case.raters if isinstance(case, Case) else getattr(case, "rater_names", None)
-        for case in _listed(cases)
+        for case in (cases if isinstance(cases, Sequence) else ())
     ]
     if not named or None in named:
         raise InvalidInputError(
@@ -38,10 +38,6 @@ def roster_of(given: Sequence[str] | None, cases: Iterable[Any]) -> tuple[str, .
             "(Case(raters=), rater_names in a manifest)"
         )
     return tuple(dict.fromkeys(str(name) for names in named for name in names))
-
-
-def _listed(cases: Iterable[Any]) -> Sequence[Any]:
-    return cases if isinstance(cases, Sequence) else ()
 
 
 def times_of(case: Case, masks: int, roster: Sequence[str], panel: Panel) -> Panel:

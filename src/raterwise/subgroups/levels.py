@@ -164,8 +164,13 @@ class Trade:
     """(units,): the patient, where only cases of one patient trade levels."""
 
 
-def correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """Return how far two metrics on the same resamples go together."""
+def correlations_of(here: Judged, there: Judged) -> dict[str, float]:
+    """Return how far each metric of two sides goes together on the same resamples."""
+    first, second = here.replicates(), there.replicates()
+    return {name: _correlation(first[name], second[name]) for name in first if name in second}
+
+
+def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
     defined = np.isfinite(first) & np.isfinite(second)
     a, b = first[defined], second[defined]
     if len(a) < 2 or not (a.std() > 0 and b.std() > 0):
