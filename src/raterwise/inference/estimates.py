@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from raterwise.inference.jackknife import (
 )
 from raterwise.inference.measures import Measure
 from raterwise.inference.p_values import tested
-from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
 from raterwise.inference.small_samples import (
     loss_interval,
@@ -146,10 +145,9 @@ def _shaped(point: Estimate, measures: Sequence[Measure]) -> Estimate | None:
         if by_cases is None:
             ends = student_interval(by_raters, level)
         else:
-            both = crossed([by_cases, by_raters])
+            both, (_, share) = crossed([by_cases, by_raters])
             # Where nothing was seen to go wrong, it is cases that were looked at.
-            found = replace(both.total, worth=by_cases.worth, units=by_cases.units)
-            share = both.shares[1]
+            found = replace(both, worth=by_cases.worth, units=by_cases.units)
             ends = _ends(point.value, found, measures) or student_interval(found, level)
     else:
         shaped = _ends(point.value, by_cases, measures)
@@ -173,7 +171,7 @@ def _over_cases(value: float, measures: Sequence[Measure]) -> Linearised | None:
     if outside > 1:  # a sample of its own; a single case says nothing of its error
         other = linearise(at, without[inside:], sizes[inside:])
         worth, units = found.worth + other.worth, found.units + other.units
-        found = replace(crossed([found, other]).total, worth=worth, units=units)
+        found = replace(crossed([found, other])[0], worth=worth, units=units)
     return replace(found, value=value)
 
 
@@ -221,17 +219,6 @@ def _ends(
     return student_interval(found, level)
 
 
-@dataclass(frozen=True, eq=False)
-class RaterMeans:
-    """A mean over units with other raters: of every resample, and without each person."""
-
-    draws: RaterDraws
-    drawn: FloatArray
-    without: FloatArray
-    of_pairs: bool
-    """Whether the metric compares raters with each other."""
-
-
 def _of_positives(found: Linearised, measures: Sequence[Measure]) -> tuple[float, float]:
     """Return the interval of an average precision, which is one over the positives.
 
@@ -275,13 +262,13 @@ def mean_over_units(
     units: NDArray[np.int64],
     times: FloatArray | None,
     settings: Settings,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
-    raters: RaterMeans | None = None,
+    bounds: tuple[float, float],
+    raters: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[Estimate, FloatArray]:
     """Return the mean of values that each case has by itself, and the mean of every resample.
 
     `units` (n,) is the unit of each value, `times` (resamples, units) how often each is drawn, None
-    where only raters are.
+    where only raters are. `raters` are the mean of every resample of them, and without each person.
     """
     assert point.value is not None
     found, replicates = [], np.full(settings.resamples, point.value)
@@ -290,20 +277,17 @@ def mean_over_units(
         found.append(by_case)
         replicates = replicates + (drawn - point.value)
     if raters is not None:
-        drawn = raters.draws.replicates(
-            point.value, raters.drawn, raters.without, of_pairs=raters.of_pairs
-        )
-        found.append(linearise(point.value, raters.without))
+        drawn, without = raters
+        found.append(linearise(point.value, without))
         replicates = replicates + (drawn - point.value)
     if settings.interval != "auto" or not all(math.isfinite(one.error) for one in found):
         number = None if times is None else times.shape[1]
         return _bootstrapped(point, replicates, settings, number), replicates
-    both = crossed(found)
-    low, high = student_interval(both.total if len(found) > 1 else found[0], settings.level)
-    low, high = max(low, bounds[0]), min(high, bounds[1])
-    share = both.shares[1] if len(found) > 1 else None
-    low, high = min(low, point.value), max(high, point.value)
-    return replace(point, low=low, high=high, rater_share=share), replicates
+    error, share = found[0], None
+    if len(found) > 1:
+        error, (_, share) = crossed(found)
+    low, high = student_interval(error, settings.level)
+    return _possible(replace(point, low=low, high=high, rater_share=share), bounds), replicates
 
 
 def _by_unit(

@@ -168,17 +168,8 @@ def two_sided_p(found: Linearised) -> float:
     return float(2 * stdtr(found.freedom, -abs(found.value) / found.error))
 
 
-@dataclass(frozen=True, slots=True)
-class Crossed:
-    """The error of an estimate over two crossed populations, and where it comes from."""
-
-    total: Linearised
-    shares: tuple[float, ...]
-    """The part of each source in the variance; they add up to 1."""
-
-
-def crossed(sources: Sequence[Linearised]) -> Crossed:
-    """Return the error when both cases and raters are samples of populations.
+def crossed(sources: Sequence[Linearised]) -> tuple[Linearised, list[float]]:
+    """Return the error when both cases and raters are samples, and the share of each in it.
 
         V = V_cases + V_raters,      freedom = V² / Σ V_j² / ν_j   (Satterthwaite)
 
@@ -192,24 +183,22 @@ def crossed(sources: Sequence[Linearised]) -> Crossed:
 
     >>> cases = Linearised(0.8, 0.03, 99, 100, 100)
     >>> raters = Linearised(0.8, 0.04, 2, 3, 3)
-    >>> both = crossed([cases, raters])
-    >>> round(both.total.error, 3), round(both.total.freedom, 2), [round(s, 2) for s in both.shares]
+    >>> both, shares = crossed([cases, raters])
+    >>> round(both.error, 3), round(both.freedom, 2), [round(share, 2) for share in shares]
     (0.05, 4.85, [0.36, 0.64])
     """
     variances = np.array([source.error**2 for source in sources])
     variance = float(variances.sum())
     spread = sum(v**2 / s.freedom for v, s in zip(variances, sources, strict=True))
     freedom = variance**2 / spread if spread > 0 else min(s.freedom for s in sources)
-    return Crossed(
-        Linearised(
-            sources[0].value,
-            math.sqrt(variance),
-            max(float(freedom), min(s.freedom for s in sources)),
-            min(s.worth for s in sources),
-            min(s.units for s in sources),
-        ),
-        tuple(float(v / variance) if variance > 0 else 1 / len(sources) for v in variances),
+    both = Linearised(
+        sources[0].value,
+        math.sqrt(variance),
+        max(float(freedom), min(s.freedom for s in sources)),
+        min(s.worth for s in sources),
+        min(s.units for s in sources),
     )
+    return both, [float(v / variance) if variance > 0 else 1 / len(sources) for v in variances]
 
 
 def student_quantile(found: Linearised, level: float) -> float:

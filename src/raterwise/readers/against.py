@@ -105,18 +105,6 @@ def against_readers(
     (0.75, 0.875)
     """
     predictions = Predictions.of(probs, labels, groups=groups, weights=weights, on_unrated="drop")
-    return judge_readers(predictions, metrics, options=options, level=level, seed=seed)
-
-
-def judge_readers(
-    predictions: Predictions,
-    metrics: str | Sequence[str] | None = None,
-    *,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-) -> AgainstReaders:
-    """Return the same of checked predictions."""
     if predictions.labels.ratings is None:
         raise InvalidInputError(
             "labels: must say who said what, as from_ratings and from_long do; label counts do not"

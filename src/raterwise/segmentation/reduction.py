@@ -13,7 +13,7 @@ from raterwise.curves.reliability import curves_of
 from raterwise.errors import InvalidInputError
 from raterwise.evaluation.judged import Judged, judge, results_of
 from raterwise.inference.draws import multiplicities
-from raterwise.inference.estimates import RaterMeans, blank, mean_over_units
+from raterwise.inference.estimates import blank, mean_over_units
 from raterwise.inference.measures import Measure
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import Panels, RaterDraws
@@ -147,7 +147,7 @@ class Reduction:
                 estimates[row.name], replicates[row.name] = mean_over_units(
                     point, values[defined], codes[defined], times, settings,
                     row.within_bounds(-np.inf, np.inf),
-                    None if panels is None else self._by_raters(row, panels),
+                    None if panels is None else self._by_raters(row, point.value, panels),
                 )  # fmt: skip
         digest = self.digest()
         return Judged(request, digest, estimates, self._rated(digest), None, replicates)
@@ -174,20 +174,20 @@ class Reduction:
             per_class={name: tuple(float(v) for v in each) for name, each in by_class.items()},
         )
 
-    def _by_raters(self, row: Metric, panels: Panels) -> RaterMeans:
-        """Return the mean over the images for every panel of raters."""
+    def _by_raters(
+        self, row: Metric, value: float, panels: Panels
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the mean over the images with every resample of raters, and without each."""
         means, seed = {}, self.request.request.settings.seed
         for panel in panels.different:
             each = np.array([case.by_panel[panel][row.name] for case in self._values])
             defined = each[~np.isnan(each)]
             means[panel] = float(defined.mean()) if len(defined) else np.nan
         draws = RaterDraws.of_panels(panels, {panel: {} for panel in means}, seed)
-        return RaterMeans(
-            draws,
-            np.array([means[panel] for panel in panels.drawn]),
-            np.array([means[panel] for panel in panels.left_out]),
-            row.of_pairs,
+        drawn, without = (
+            np.array([means[panel] for panel in which]) for which in (panels.drawn, panels.left_out)
         )
+        return draws.replicates(value, drawn, without, of_pairs=row.of_pairs), without
 
     def _point(self, name: str, empty: Estimate, undefined: str) -> Estimate:
         """Return the mean over the images on which a metric has a value."""

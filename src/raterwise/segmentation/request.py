@@ -84,21 +84,25 @@ class ImageRequest:
         by = case.raters if case.raters is not None else self.raters
         mark = replace(digest.facts.fingerprint, raters=Fingerprint.of_text(*by).labels)
         digest = replace(digest, facts=replace(digest.facts, fingerprint=mark))
-        known: dict[Panel, Digest | None] = {}
-        found: dict[Panel, Digest | None] = {}
+        known: dict[Panel, Any] = {}  # panels that count the masks of this image alike share one
+        found: dict[Panel, Any] = {}
         for panel in panels.different:
             try:
                 times = times_of(case, len(voxels.raters), self.raters, panel)
             except RaterwiseError as error:
                 raise voxels.explained(error) from error
             if times not in known:
-                known[times] = _of_panel(voxels, times, plans)
+                own = _of_panel(voxels, times, plans)
+                if per_case:
+                    known[times] = _values_alone(own, self.request)
+                elif own is None:
+                    known[times] = {plan: plan.empty(digest.facts.classes) for plan in plans}
+                else:
+                    known[times] = own.summaries
             found[panel] = known[times]
         if per_case:
-            return replace(CaseValues.of(digest, self), by_panel=_values_of(found, self))
-        empty = {plan: plan.empty(digest.facts.classes) for plan in plans}
-        tables = {p: empty if made is None else made.summaries for p, made in found.items()}
-        return replace(digest, panels=tables)
+            return replace(CaseValues.of(digest, self), by_panel=found)
+        return replace(digest, panels=found)
 
 
 def _digest_of(voxels: Voxels, plans: list[Any]) -> Digest:
@@ -176,19 +180,12 @@ def _values(pass_: Pass, request: Request) -> dict[str, tuple[float, float | Non
     return values
 
 
-def _values_of(
-    panels: Mapping[Panel, Digest | None], asked: ImageRequest
-) -> dict[Panel, dict[str, float]]:
-    """Return the values of every panel; those that panels share are made once."""
-    request, known = asked.request, {}
-    for digest in panels.values():
-        if id(digest) not in known:
-            none = dict.fromkeys(request.asked, float("nan"))
-            if digest is not None:
-                found = _values(Pass(digest, request.asked, request.settings), request)
-                none = {name: value for name, (value, _, _) in found.items()}
-            known[id(digest)] = none
-    return {panel: known[id(digest)] for panel, digest in panels.items()}
+def _values_alone(digest: Digest | None, request: Request) -> dict[str, float]:
+    """Return the metrics of a panel; NaN where they are undefined, or it rated no voxel."""
+    if digest is None:
+        return dict.fromkeys(request.asked, float("nan"))
+    found = _values(Pass(digest, request.asked, request.settings), request)
+    return {name: value for name, (value, _, _) in found.items()}
 
 
 def values_by_class(measures: Iterable[Measure]) -> dict[str, tuple[float, ...]]:
