@@ -129,6 +129,24 @@ def test_a_killed_worker_changes_nothing(client: Any, job: Any) -> None:
     assert victim not in client.run(os.getpid).values()
 
 
+def untold_digest(folder: Path, part: streams.Part) -> Digest:
+    """Fail, and leave a file that tells of the attempt."""
+    (folder / str(time.time_ns())).touch()
+    raise OSError("the disk is gone")
+
+
+def test_a_part_that_fails_is_tried_again_as_often_as_asked(
+    client: Any, job: Any, tmp_path: Path
+) -> None:
+    """Two retries are three attempts, whether results are added there or come back."""
+    for i, run in enumerate((merged_on_cluster, results_on_cluster)):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        with pytest.raises(rw.InvalidInputError, match="the disk is gone"):
+            list(run(partial(untold_digest, folder), job[1][:1], client, retries=2))
+        assert len(list(folder.iterdir())) == 3
+
+
 def test_a_part_that_fails_is_named(client: Any, job: Any, tmp_path: Path) -> None:
     """Bad data name the file and the row group; so does a disk that fails."""
     request, parts = job
@@ -278,7 +296,11 @@ def test_an_image_that_fails_names_its_file(client: Any, tmp_path: Path) -> None
     for where in ({}, {"client": client}):
         with pytest.raises(rw.InvalidInputError, match=r"case c1: .*p1\.nii\.gz.*skip_bad=True"):
             rw.segmentation.evaluate(files, "ece", resamples=0, **where)
-        found = rw.segmentation.evaluate(files, "ece", resamples=0, skip_bad=True, **where)
+        kept = tmp_path / f"kept{len(where)}"
+        found = rw.segmentation.evaluate(
+            files, "ece", resamples=0, skip_bad=True, checkpoint=kept, **where
+        )
+        assert len(list(kept.glob("part_*.npz"))) == 3  # those that can be used
         assert found.data["cases"] == 3 and found.data["dropped"] == {"bad images": 1}
         assert any("case c1" in note and "p1.nii.gz" in note for note in found.warnings)
     with pytest.raises(rw.InvalidInputError, match=r"case 1: failed .*KeyError: 'no such scan'"):

@@ -287,10 +287,7 @@ def read_part(
         weights = as_weights(held[columns.weight], part.column(columns.weight))
     if columns.group is not None:
         groups = as_ids(held[columns.group], part.column(columns.group))
-    whole = Predictions.of(
-        probs, labels, weights=weights, groups=groups, class_names=columns.class_names,
-        on_unrated=on_unrated,
-    )  # fmt: skip
+    whole = Predictions.of(probs, labels, weights=weights, groups=groups, on_unrated=on_unrated)
     if columns.confidence is not None:
         where = part.column(columns.confidence)
         confidence = as_numbers(held[columns.confidence], where, gaps=True)
