@@ -14,7 +14,7 @@ from scipy import stats
 import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.evaluation.judged import SIMULATIONS
-from raterwise.inference.draws import multiplicities
+from raterwise.inference.draws import multiplicities, resampling_units
 from raterwise.inference.verdict import judge
 from raterwise.kernels._threads import number_of_threads
 from raterwise.segmentation import Case
@@ -379,6 +379,20 @@ def test_levels_trade_places_within_a_patient_who_has_several(findings: bool) ->
     difference = found.subgroups[0].differences["accuracy"]
     assert difference.difference == pytest.approx(0.8)
     assert difference.adjusted_p_value == 1.0
+
+
+def test_the_seed_pools_the_patients_that_levels_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patients with cases of both levels are pooled, where they are many, by the seed asked for."""
+    held, seeds = cases(), set()
+
+    def noted(predictions: Any, seed: int) -> Any:
+        seeds.add(seed)
+        return resampling_units(predictions, seed)
+
+    monkeypatch.setattr("raterwise.subgroups.sources.resampling_units", noted)
+    asked: dict[str, Any] = {"resamples": 20, "subgroups": {"site": np.tile(["a", "b", "a"], 30)}}
+    rw.evaluate(held["p"], held["labels"], "brier", held["patient"], seed=5, **asked)
+    assert seeds == {5}
 
 
 def test_the_seed_reaches_the_levels_that_are_traded() -> None:
