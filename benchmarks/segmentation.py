@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -221,14 +222,14 @@ def scaling_of_images(side: int, raters: int, number: int) -> None:
         print(f"{number} volumes of {side}^3 voxels, {raters} raters, NPY, {size:.2f} GB")
         print(f"  bare reading    {bare:7.2f} s  {size / bare:5.2f} GB/s from the system's cache")
         print(f"  this process    {alone:7.2f} s  {bare / alone:5.0%} of the reading")
-        seconds, parts = alone / number, range(1000)
+        seconds, parts = alone / number, [SimpleNamespace(name=str(i)) for i in range(1000)]
         for workers in (1, 2):
             with connected("local", workers) as client:
                 ece(cases[: 2 * workers], client=client)
                 there, found = best_of(lambda: ece(cases, client=client))
                 exchange, _ = best_of(
                     lambda: list(
-                        results_on_cluster(operator.index, parts, client, name_of=str, ahead=100)
+                        results_on_cluster(operator.attrgetter("name"), parts, client, ahead=100)
                     ),
                     1,
                 )

@@ -158,7 +158,7 @@ def small_intervals(data: TestSet, unit: str) -> dict[str, tuple[float, float, f
             found[name] = value, *jackknife.student_interval(by_rater)
         elif unit == "both":
             assert by_case is not None and by_rater is not None
-            both = jackknife.crossed([by_case, by_rater]).total
+            both, _ = jackknife.crossed([by_case, by_rater])
             found[name] = value, *jackknife.student_interval(both)
         else:
             found[name] = value, *of_cases(name, value, by_case, masses, data.probs)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import operator
 import os
 import signal
 import subprocess
@@ -27,20 +26,18 @@ from typer.testing import CliRunner
 import raterwise as rw
 from raterwise.cli.app import app
 from raterwise.evaluation.request import Request
-from raterwise.predictions import Predictions
 from raterwise.segmentation import Case
 from raterwise.streaming import digests
 from raterwise.streaming import parts as streams
 from raterwise.streaming.cluster import connected, merged_on_cluster, results_on_cluster
 from raterwise.streaming.saved import Checkpoint
-from raterwise.summaries.digest import Digest, digest_of, merged_in_order
+from raterwise.summaries.digest import Digest, merged_in_order
 from test_streaming import assert_same_digits, table
 from test_volumes import image_and_masks, study
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 Array = NDArray[Any]
-NAME_OF = operator.attrgetter("name")
 PLANS = Request.of("ece,brier,auccc").plans(bounded=True)
 
 
@@ -125,11 +122,29 @@ def test_a_killed_worker_changes_nothing(client: Any, job: Any) -> None:
             killed.append(victim)
 
     function = partial(slow_digest, request, 0.02)
-    there = merged_on_cluster(function, parts, client, name_of=NAME_OF, progress=kill_one)
+    there = merged_on_cluster(function, parts, client, progress=kill_one)
     assert killed == [victim]
     assert_same_digits(there, here)
     client.wait_for_workers(2, timeout=20)
     assert victim not in client.run(os.getpid).values()
+
+
+def untold_digest(folder: Path, part: streams.Part) -> Digest:
+    """Fail, and leave a file that tells of the attempt."""
+    (folder / str(time.time_ns())).touch()
+    raise OSError("the disk is gone")
+
+
+def test_a_part_that_fails_is_tried_again_as_often_as_asked(
+    client: Any, job: Any, tmp_path: Path
+) -> None:
+    """Two retries are three attempts, whether results are added there or come back."""
+    for i, run in enumerate((merged_on_cluster, results_on_cluster)):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        with pytest.raises(rw.InvalidInputError, match="the disk is gone"):
+            list(run(partial(untold_digest, folder), job[1][:1], client, retries=2))
+        assert len(list(folder.iterdir())) == 3
 
 
 def test_a_part_that_fails_is_named(client: Any, job: Any, tmp_path: Path) -> None:
@@ -142,9 +157,9 @@ def test_a_part_that_fails_is_named(client: Any, job: Any, tmp_path: Path) -> No
         digests.digest_of_parts(request, bad, cluster=client)
     function = partial(failing_digest, request)
     with pytest.raises(rw.InvalidInputError, match=r"t\.parquet, row group 7.*the disk is gone"):
-        merged_on_cluster(function, parts, client, name_of=NAME_OF, retries=0)
+        merged_on_cluster(function, parts, client, retries=0)
     with pytest.raises(rw.InvalidInputError, match=r"t\.parquet, row group 7.*the disk is gone"):
-        list(results_on_cluster(function, parts, client, name_of=NAME_OF, retries=0))
+        list(results_on_cluster(function, parts, client, retries=0))
 
 
 def test_stopping_leaves_nothing_behind(client: Any, job: Any) -> None:
@@ -158,7 +173,7 @@ def test_stopping_leaves_nothing_behind(client: Any, job: Any) -> None:
 
         def interrupted(run: Any = run) -> None:
             function = partial(slow_digest, request, 0.05)
-            list(run(function, parts, client, name_of=NAME_OF, progress=stop))
+            list(run(function, parts, client, progress=stop))
 
         with pytest.raises(KeyboardInterrupt):
             interrupted()
@@ -174,14 +189,13 @@ def test_a_run_goes_on_where_it_was_killed(client: Any, job: Any, tmp_path: Path
             partial(failing_digest, request),
             parts,
             client,
-            name_of=NAME_OF,
             checkpoint=kept,
             retries=0,
         )  # fmt: skip
     assert [kept.has(i) for i in range(9)] == [True] * 7 + [False] * 2
     before = (tmp_path / "kept" / "part_000003.npz").stat().st_mtime_ns
     resumed = merged_on_cluster(
-        partial(digests.digest_of_part, request), parts, client, name_of=NAME_OF, checkpoint=kept
+        partial(digests.digest_of_part, request), parts, client, checkpoint=kept
     )
     assert (tmp_path / "kept" / "part_000003.npz").stat().st_mtime_ns == before
     here = merged_in_order(digests.digest_of_part(request, part) for part in parts)
@@ -282,7 +296,11 @@ def test_an_image_that_fails_names_its_file(client: Any, tmp_path: Path) -> None
     for where in ({}, {"client": client}):
         with pytest.raises(rw.InvalidInputError, match=r"case c1: .*p1\.nii\.gz.*skip_bad=True"):
             rw.segmentation.evaluate(files, "ece", resamples=0, **where)
-        found = rw.segmentation.evaluate(files, "ece", resamples=0, skip_bad=True, **where)
+        kept = tmp_path / f"kept{len(where)}"
+        found = rw.segmentation.evaluate(
+            files, "ece", resamples=0, skip_bad=True, checkpoint=kept, **where
+        )
+        assert len(list(kept.glob("part_*.npz"))) == 3  # those that can be used
         assert found.data["cases"] == 3 and found.data["dropped"] == {"bad images": 1}
         assert any("case c1" in note and "p1.nii.gz" in note for note in found.warnings)
     with pytest.raises(rw.InvalidInputError, match=r"case 1: failed .*KeyError: 'no such scan'"):
@@ -377,15 +395,14 @@ def test_what_is_no_cluster_is_refused() -> None:
         pass
 
 
-def test_one_part_needs_no_addition(client: Any) -> None:
+def test_one_part_needs_no_addition(client: Any, job: Any) -> None:
     """A single part is its own sum, and no parts are an error."""
-    probs = np.random.default_rng(0).dirichlet([1, 1, 1], 50)
-    whole = Predictions.of(probs, probs.argmax(axis=1))
-    function = partial(digest_of, plans=PLANS[:2])
-    there = merged_on_cluster(function, [whole], client, name_of=lambda part: "all")
-    assert_same_digits(there, digest_of(whole, PLANS[:2]))
+    request, parts = job
+    function = partial(digests.digest_of_part, request)
+    there = merged_on_cluster(function, parts[:1], client)
+    assert_same_digits(there, function(parts[0]))
     with pytest.raises(rw.InvalidInputError, match="at least one"):
-        merged_on_cluster(function, [], client, name_of=str)
+        merged_on_cluster(function, [], client)
 
 
 def test_a_local_cluster_is_closed_to_others() -> None:

@@ -6,6 +6,7 @@ import pytest
 import raterwise as rw
 from raterwise.catalog import find
 from raterwise.inference.draws import digest_in_memory
+from raterwise.inference.measures import Measure
 from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
 from raterwise.predictions import Predictions
@@ -23,7 +24,9 @@ def test_smoothing_keeps_a_deviation_in_one_direction() -> None:
     own = row.with_defaults({})
     digest = digest_in_memory(predictions, [row.plan(own)], settings)
     pass_ = Pass(digest, {"kde_ece": (row, own)}, settings)
-    assert pass_.table(row, own).deviation.sum() == pytest.approx((right - p).sum(), abs=1e-9)
+    assert Measure(row, own, pass_).table.deviation.sum() == pytest.approx(
+        (right - p).sum(), abs=1e-9
+    )
     assert rw.evaluate(probs, right.astype(int), "kde_ece", resamples=100)["kde_ece"].low > 0.1
 
 

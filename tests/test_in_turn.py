@@ -30,8 +30,9 @@ def test_results_are_the_same_in_turn_and_at_once(
 ) -> None:
     """Every value, interval, curve and resampled value, whatever is made when."""
     probs, labels, groups = three_classes(300, 60)
-    given = {"groups": groups, "resamples": 50}
+    given = {"groups": groups, "resamples": 50, "class_names": ["none", "cyst", "mass"]}
     at_once = rw.evaluate(probs, labels, **given)
+    assert at_once.curves["per_class"][2]["name"] == "mass"
     monkeypatch.setattr(one_pass, "LARGE", limit)
     monkeypatch.setattr(one_pass, "TINY", limit // 4)
     turned = rw.evaluate(probs, labels, **given)

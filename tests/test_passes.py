@@ -368,7 +368,7 @@ def test_threads_reach_every_loop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_worker_of_a_cluster_uses_one_thread() -> None:
     """What runs on a worker is told that the worker's thread is all there is."""
-    assert _named(lambda part: number_of_threads(), None, "a part") == 1
+    assert _named(lambda part: number_of_threads(), None) == 1
 
 
 def test_helpers_know_how_many_threads_are_allowed() -> None:

@@ -161,6 +161,19 @@ def test_the_sentence_follows_from_the_numbers() -> None:
     assert " Its sensitivity is" in words and "points lower" in words
 
 
+def test_results_judge_readers_at_their_own_level() -> None:
+    """An interval of half the confidence lies within that of 95%, for readers and the model."""
+    labels = rw.Labels.from_ratings(np.tile(READS, (10, 1)), num_classes=2)
+    found = {
+        level: rw.evaluate(np.tile(SAID, 10), labels, "fleiss_kappa", resamples=20, level=level,
+                           on_single="drop").data["readers"]
+        for level in (0.5, 0.95)
+    }  # fmt: skip
+    for who in ("reader", "model"):
+        half, usual = (found[level]["metrics"]["accuracy"][who] for level in (0.5, 0.95))
+        assert usual[1] < half[1] < half[0] < half[2] < usual[2]
+
+
 def test_counts_do_not_say_who_said_what() -> None:
     """The error names the argument and what would do."""
     with pytest.raises(rw.InvalidInputError, match="labels: must say who said what"):

@@ -603,3 +603,14 @@ def test_maps_want_probabilities() -> None:
     looked_at = np.array([True, False])
     found = disagreement_map(np.array([[0.5, np.nan], [0.5, 7.0]]), region=looked_at)
     assert found.tolist() == [0.5, 0.0]
+
+
+def test_curves_of_images_have_the_names_of_the_classes() -> None:
+    """Names that were given are those of the reliability curves, however images are reduced."""
+    random = np.random.default_rng(0)
+    cases = [Case(random.random((8, 8)), [random.random((8, 8)) < 0.5]) for _ in range(3)]
+    for reduction in ("per_case", "pooled"):
+        found = rw.segmentation.evaluate(
+            cases, "classwise_ece", reduction, resamples=0, class_names=["tissue", "lesion"]
+        )
+        assert [curve["name"] for curve in found.curves["per_class"]] == ["tissue", "lesion"]

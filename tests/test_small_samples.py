@@ -144,12 +144,11 @@ def test_nothing_is_a_point():
 
 
 def test_two_sources_add_up():
-    """Cases and raters together: the variances add, less what both contain."""
+    """Cases and raters together: the variances add."""
     cases, raters = Linearised(0.8, 0.03, 99, 100, 100), Linearised(0.8, 0.04, 2, 3, 3)
-    assert crossed([cases, raters]).total.error == pytest.approx(0.05)
-    assert crossed([cases, raters], overlap=0.0009).total.error == pytest.approx(0.04)
-    assert crossed([cases, raters], overlap=1.0).total.error == pytest.approx(0.04)
-    assert crossed([cases, raters]).shares == pytest.approx((0.36, 0.64))
+    both, shares = crossed([cases, raters])
+    assert both.error == pytest.approx(0.05)
+    assert shares == pytest.approx((0.36, 0.64))
 
 
 def test_what_cannot_be_used_is_refused():
@@ -193,7 +192,7 @@ def test_unequal_patients_are_covered(patients):
         low, high = proportion_interval(linearise(value, without_each(right, size), size))
         times = random.multinomial(patients, np.full(patients, 1 / patients), 300)
         ends = percentile_interval(times @ right / (times @ size), units=patients)
-        held[r] = low <= truth <= high, ends.low <= truth <= ends.high
+        held[r] = low <= truth <= high, ends[0] <= truth <= ends[1]
     new, old = held.mean(axis=0)
     assert new >= 0.92
     assert old < 0.9
@@ -228,7 +227,7 @@ def test_few_errors_are_covered():
             for _ in range(100)
         ]
         ends = percentile_interval(drawn)
-        held[r] = low <= truth <= high, ends.low <= truth <= ends.high
+        held[r] = low <= truth <= high, ends[0] <= truth <= ends[1]
     new, old = held.mean(axis=0)
     assert new >= 0.92
     assert old < 0.85
@@ -309,7 +308,7 @@ def test_few_raters_and_few_cases_are_covered():
         y = y + random.normal(0, 0.5, y.shape)
         cases = linearise(y.mean(), (y.sum() - y.sum(axis=1)) / (y.size - 8))
         raters = linearise(y.mean(), (y.sum() - y.sum(axis=0)) / (y.size - 30))
-        both = crossed([cases, raters], overlap=0.25 / y.size).total
+        both, _ = crossed([cases, raters])
         ends = [student_interval(f) for f in (both, cases, raters)]
         held[r] = [low <= 0 <= high for low, high in ends]
     assert held[:, 0].mean() >= 0.92
@@ -443,15 +442,13 @@ def test_the_gap_is_the_distance_to_the_interval_of_what_was_observed():
     assert gap_interval(found, 0.8)[0] == 0
 
 
-def test_draws_know_of_raters_and_patients():
-    """Three raters who are independent have a third of the variance; a design effect of 4, four."""
+def test_draws_know_of_raters():
+    """Three raters who are independent have a third of the variance."""
     random = np.random.default_rng(10)
     one = calibrated_draws([0.3], [1.0], 200, draws=8000, random=random).var()
     three = calibrated_draws([0.3], [1.0], 200, 3, 0.0, draws=8000, random=random).var()
-    four = calibrated_draws([0.3], [1.0], 200, effect=4, draws=8000, random=random).var()
     assert one == pytest.approx(0.21 / 200, rel=0.06)
     assert three == pytest.approx(one / 3, rel=0.08)
-    assert four == pytest.approx(4 * one, rel=0.08)
 
 
 def test_the_design_effect_is_the_size_of_patients_who_are_alike():
@@ -468,8 +465,8 @@ def test_the_design_effect_is_the_size_of_patients_who_are_alike():
 
 def test_coarser_cells_hold_equal_mass():
     """Every bin has its share of the mass, and signs within bins alone cancel."""
-    member = coarser_cells(np.ones(300), bins=30)
-    assert (member.sum(axis=0) == 10).all() and (member.sum(axis=1) == 1).all()
+    member = coarser_cells(np.ones(300))
+    assert (member.sum(axis=0) == 20).all() and (member.sum(axis=1) == 1).all()
     assert coarser_cells(np.ones(200)).shape[1] == 15
     assert coarser_cells(np.full(256, 3000 / 256)).shape[1] == 29
 
@@ -482,6 +479,11 @@ def share(sums):
     return sums[:, 0] / sums[:, 1]
 
 
+def by_level(table):
+    """Return how to add up a table (units, …) by the level of each unit."""
+    return lambda codes, levels: np.stack([table[codes == k].sum(axis=0) for k in range(levels)])
+
+
 def test_step_down_by_hand():
     """Of two tests the larger is judged against the maxima, the smaller against its own."""
     permuted = np.array([[1.0, 2.0], [5.0, 0.0], [0.0, 1.0]])
@@ -492,19 +494,17 @@ def test_step_down_by_hand():
 
 def test_levels_of_unequal_patients_keep_the_family_wise_error():
     """Five levels, two metrics, patients: any false alarm in about one of twenty."""
-    alarms, single = 0, 0
+    alarms = 0
     for r in range(200):
         random = np.random.default_rng([12, r])
         size, right = unequal_patients(random, 60)
         levels = random.permutation(np.repeat(np.arange(5), [30, 15, 8, 4, 3]))
         tables = [np.stack([right, size], 1), np.stack([right**2 / size, size], 1)]
-        test = level_test(tables, [share, share], levels, random=random, permutations=99)
-        alarms += np.nanmin(test.adjusted_p_value) <= 0.05
-        single += np.nanmin(test.p_value) <= 0.05
-        assert (test.adjusted_p_value >= test.p_value - 1e-12).all()
-        assert test.comparisons == 10
+        sums = [by_level(table) for table in tables]
+        p = level_test(sums, [share, share], levels, random=random, permutations=99)
+        assert p.shape == (5, 2)
+        alarms += np.nanmin(p) <= 0.05
     assert alarms / 200 < 0.1
-    assert single / 200 > 0.2
 
 
 def test_a_level_that_is_off_is_found_and_strata_are_kept():
@@ -514,14 +514,12 @@ def test_a_level_that_is_off_is_found_and_strata_are_kept():
     level = np.tile([0, 0, 1, 1], 30)
     right = (random.random(120) < np.where(level == 0, 0.9, 0.5)).astype(float)
     table = np.stack([right, np.ones(120)], axis=1)
-    found = level_test([table], [share], level, random=random, strata=patient)
-    assert found.adjusted_p_value.max() < 0.01
+    found = level_test([by_level(table)], [share], level, random=random, strata=patient)
+    assert found.max() < 0.01
     # A level that only some patients have: within patients nothing can be swapped.
     between = (patient < 15).astype(int)
-    none = level_test([table], [share], between, random=random, strata=patient)
-    assert (none.adjusted_p_value == 1).all()
-    with pytest.raises(InvalidInputError, match="levels: must be one per unit"):
-        level_test([table], [share], level[:5], random=random)
+    none = level_test([by_level(table)], [share], between, random=random, strata=patient)
+    assert (none == 1).all()
 
 
 class InOrder:
@@ -551,9 +549,8 @@ def test_a_level_without_a_value_is_left_out():
     """A level whose metric is undefined has no p-value and does not count."""
     table = np.array([[1.0, 1], [0, 1], [1, 1], [0, 0]])
     random = np.random.default_rng(14)
-    test = level_test([table], [share], [0, 0, 1, 2], random=random, permutations=19)
-    assert test.comparisons == 2
-    assert np.isnan(test.adjusted_p_value[2, 0])
+    p = level_test([by_level(table)], [share], [0, 0, 1, 2], random=random, permutations=19)
+    assert np.isnan(p).tolist() == [[False], [False], [True]]
 
 
 def test_where_all_units_are_wrong_the_lower_end_allows_for_one_that_is_not():

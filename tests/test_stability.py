@@ -138,3 +138,11 @@ def test_weights_count_in_every_subset() -> None:
     )
     with pytest.raises(rw.InvalidInputError, match=r"must take weights=; this one takes p, y"):
         subsample_curve(lambda p, y: 0.0, probs, labels, weights=weights)
+
+
+def test_the_bins_reach_the_curve_of_subsets():
+    """In one bin 0.2 and 0.8 say one yes of two, which is right; apart, each is off by 0.8."""
+    asked = {"fractions": (1,), "repeats": 1, "question": "positive"}
+    for bins, error in ((1, 0.0), (2, 0.8)):
+        curve = subsample_curve("ece", [0.2, 0.8], [1, 0], bins=bins, **asked)
+        assert curve.full == pytest.approx(error)

@@ -24,6 +24,7 @@ import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.cli.app import app
 from raterwise.evaluation.request import Request
+from raterwise.inference.measures import Measure
 from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
 from raterwise.kernels._threads import with_threads
@@ -33,7 +34,7 @@ from raterwise.streaming.digests import STREAM_UNITS, blocks_of_cases, blocks_of
 from raterwise.streaming.evaluation import evaluate_digest
 from raterwise.streaming.in_process import done_ahead
 from raterwise.streaming.parts import StreamColumns, parts_of
-from raterwise.streaming.saved import Checkpoint, load_digest, save_digest
+from raterwise.streaming.saved import Checkpoint, load_saved, save_digest
 from raterwise.summaries import SortedPlan, SortedScores
 from raterwise.summaries.cells import CellPlan, CellSums, coarse_cells, fine_cells
 from raterwise.summaries.digest import Digest, additions, digest_of, merged_in_order
@@ -126,7 +127,7 @@ def test_a_streamed_kernel_error_keeps_its_deviations() -> None:
     wanted = Request.of("kde_ece")
     asked = wanted.asked
     pass_ = Pass(digest_of(predictions, wanted.plans(bounded=True)), asked, Settings(resamples=0))
-    table = pass_.table(*asked["kde_ece"])
+    table = Measure(*asked["kde_ece"], pass_).table
     assert table.deviation.sum() == pytest.approx((right - p).sum(), abs=1e-9)
 
 
@@ -255,8 +256,9 @@ def test_a_saved_digest_comes_back(tmp_path: Path) -> None:
     blocks = blocks_of_cases(0, 200, seed=3)
     whole = digest_of(part(frame), PLANS, units=blocks, number=STREAM_UNITS)
     save_digest(tmp_path / "a.npz", whole, {"seed": 3})
-    back, options = load_digest(tmp_path / "a.npz")
-    assert options == {"seed": 3}
+    saved = load_saved(tmp_path / "a.npz")
+    back = saved.digest
+    assert saved.options == {"seed": 3}
     assert set(back.summaries) == set(whole.summaries)
     assert back.facts == whole.facts
     for plan, summary in whole.summaries.items():
@@ -281,12 +283,12 @@ def test_damaged_summaries_are_named(tmp_path: Path, content: bytes) -> None:
     """A file that is no summary, or half of one, is an error with its name."""
     (tmp_path / "s.npz").write_bytes(content)
     with pytest.raises(rw.InvalidInputError, match=r"s\.npz: is not a summary"):
-        load_digest(tmp_path / "s.npz")
+        load_saved(tmp_path / "s.npz")
     np.savez(tmp_path / "other.npz", probs=np.zeros(3))
     with pytest.raises(rw.InvalidInputError, match=r"other\.npz: is not a summary"):
-        load_digest(tmp_path / "other.npz")
+        load_saved(tmp_path / "other.npz")
     with pytest.raises(rw.InvalidInputError, match="no such file"):
-        load_digest(tmp_path / "missing.npz")
+        load_saved(tmp_path / "missing.npz")
 
 
 def test_a_flipped_byte_in_a_summary_is_found(tmp_path: Path) -> None:
@@ -297,7 +299,7 @@ def test_a_flipped_byte_in_a_summary_is_found(tmp_path: Path) -> None:
     for at in range(0, len(whole), max(1, len(whole) // 150)):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
         try:
-            load_digest(path)
+            load_saved(path)
         except rw.InvalidInputError as error:
             messages.append(str(error))
     assert len(messages) > 100

@@ -219,6 +219,36 @@ def test_who_did_not_draw_every_image_is_left_out_where_he_did() -> None:
     assert found["brier"].rater_share == pytest.approx(share)
 
 
+def test_agreement_on_images_varies_as_it_does_without_each_rater() -> None:
+    """Resampled agreement has the jackknife's error: who is drawn twice agrees with himself."""
+    held, names = images(), ("a", "b", "c")
+    cases = [Case(p, m, raters=names) for p, m in held]
+    found = rw.segmentation.evaluate(cases, "fleiss_kappa", unit="raters", resamples=2000)
+    without = []
+    for r in range(3):
+        rest = [Case(p, np.delete(m, r, axis=0)) for p, m in held]
+        alone = rw.segmentation.evaluate(rest, "fleiss_kappa", resamples=0)
+        without.append(alone["fleiss_kappa"].value)
+    error = np.sqrt(2 / 3 * ((np.array(without) - np.mean(without)) ** 2).sum())
+    assert found.replicates["fleiss_kappa"].std() == pytest.approx(error, rel=0.08)
+
+
+def test_resampled_agreement_is_normal_so_that_models_are_pairs() -> None:
+    """What results keep of agreement has the jackknife's error, not the tails of Student's t."""
+    probs, said = ratings()
+    labels = Labels.from_ratings(said, num_classes=3)
+    found = rw.evaluate(
+        probs, labels, "fleiss_kappa", unit="raters", resamples=2000, on_single="drop"
+    )
+    rest = [np.delete(said, r, axis=1) for r in range(4)]
+    rated = [one[(one >= 0).any(axis=1)] for one in rest]
+    without = np.array(
+        [rw.fleiss_kappa(Labels.from_ratings(one, 3), on_single="drop") for one in rated]
+    )
+    error = np.sqrt(3 / 4 * ((without - without.mean()) ** 2).sum())
+    assert found.replicates["fleiss_kappa"].std() == pytest.approx(error, rel=0.08)
+
+
 def test_images_that_do_not_name_raters_are_refused(tmp_path: Path) -> None:
     """Masks in an order are not known persons; a manifest may name them."""
     cases = [Case(p, m) for p, m in images()]
@@ -251,6 +281,14 @@ def test_images_that_do_not_name_raters_are_refused(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"resamples": 40, "unit": "raters"}
     memory = rw.segmentation.evaluate(cases, "brier", raters=("a", "b", "c"), **asked)["brier"]
     assert (saved.low, saved.high) == pytest.approx((memory.low, memory.high))
+    # Of files in another order, each mask is still of the one whom the manifest names.
+    np.save(tmp_path / "m1_0.npy", images()[1][1][2])
+    np.save(tmp_path / "m1_2.npy", images()[1][1][0])
+    rows[1][-1] = "c;b;a"
+    with open(manifest, "w", newline="") as file:
+        csv.writer(file).writerows([["case", "probabilities", "raters", "rater_names"], *rows])
+    again = rw.segmentation.evaluate(read_manifest(manifest), "brier", **asked)["brier"]
+    assert (again.low, again.high) == pytest.approx((memory.low, memory.high))
     manifest.write_text(manifest.read_text().replace("a;b;c", "a;b", 1))
     with pytest.raises(rw.InvalidInputError, match="rater_names of row 1 must name each of its 3"):
         read_manifest(manifest)

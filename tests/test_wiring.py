@@ -14,13 +14,13 @@ from scipy import stats
 import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.evaluation.judged import SIMULATIONS
-from raterwise.inference.draws import multiplicities
+from raterwise.inference.draws import multiplicities, resampling_units
 from raterwise.inference.verdict import judge
 from raterwise.kernels._threads import number_of_threads
 from raterwise.segmentation import Case
 from raterwise.streaming.digests import blocks_of_groups
 from raterwise.streaming.evaluation import evaluate_digest, request_of_header
-from raterwise.streaming.saved import load_digest
+from raterwise.streaming.saved import load_saved
 
 
 def cases() -> dict[str, Any]:
@@ -319,15 +319,15 @@ def test_a_saved_summary_remembers_how_it_was_made(tmp_path: Path) -> None:
     }  # fmt: skip
     metrics = "ece,robust_ece,epistemic_loss"
     found = rw.evaluate_stream(path, metrics, 30, save_summary=saved, **asked, **COLUMNS)
-    digest, about = load_digest(saved)
-    again = evaluate_digest(digest, request_of_header(about, resamples=30))
+    kept = load_saved(saved)
+    again = evaluate_digest(kept.digest, request_of_header(kept.options, resamples=30))
     assert again.to_dict()["metrics"] == found.to_dict()["metrics"]
     unlike = {key for key, value in found.options.items() if again.options[key] != value}
     assert not unlike
     assert found["epistemic_loss"].dropped == int((held["labels"].num_raters < 2).sum()) > 0
 
 
-# threads -----------------------------------------------------------------------------------------
+# threads, levels ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("source", ["memory", "stream", "findings", "images"])
@@ -338,21 +338,57 @@ def test_threads_reach_every_source(source: str, tmp_path: Path) -> None:
     def progress(what: str, done: float) -> None:
         seen.append(number_of_threads())
 
-    asked: dict[str, Any] = {"threads": 3, "resamples": 0, "progress": progress}
-    if source == "memory":
-        rw.evaluate(held["p"], held["labels"], "brier", **asked)
-    elif source == "stream":
-        path = written(tmp_path, held, held["labels"].counts)
-        rw.evaluate_stream(path, "brier", **asked, **COLUMNS)
-    elif source == "findings":
-        n = held["labels"].num_raters[:, None]
-        said = held["labels"].counts[:, 1:]
-        rw.evaluate_multilabel(held["p"][:, None], said, n, metrics="brier", **asked)
+    brier_of(source, held, tmp_path, threads=3, resamples=0, progress=progress)
+    if source == "findings":
         seen.pop()  # "done" is told when all is over
-    else:
-        images = [Case(held["p"], [held["p"] > 0.4])] * 2
-        rw.segmentation.evaluate(images, "brier", **asked)
     assert set(seen) == {3} and number_of_threads() == before
+
+
+def brier_of(source: str, held: dict[str, Any], folder: Path, **asked: Any) -> Any:
+    """Return the Brier score of the cases, or of two images of their probabilities."""
+    if source == "memory":
+        return rw.evaluate(held["p"], held["labels"], "brier", **asked)["brier"]
+    if source == "stream":
+        path = written(folder, held, held["labels"].counts)
+        return rw.evaluate_stream(path, "brier", **asked, **COLUMNS)["brier"]
+    if source == "findings":
+        n, said = held["labels"].num_raters[:, None], held["labels"].counts[:, 1:]
+        found = rw.evaluate_multilabel(held["p"][:, None], said, n, metrics="brier", **asked)
+        return found["brier"]
+    images = [Case(p, [held["p"] > 0.4]) for p in (held["p"], held["p"][::-1])]
+    return rw.segmentation.evaluate(images, "brier", **asked)["brier"]
+
+
+@pytest.mark.parametrize("source", ["memory", "stream", "findings", "images"])
+def test_the_level_reaches_every_source(source: str, tmp_path: Path) -> None:
+    """An interval of half the confidence lies within one of 95%, wherever cases come from."""
+    half, usual = (brier_of(source, cases(), tmp_path, level=level) for level in (0.5, 0.95))
+    assert usual.low < half.low < half.value < half.high < usual.high
+
+
+@pytest.mark.parametrize("metric", ["ece", "kernel_calibration_error"])
+def test_p_values_and_intervals_agree_at_the_level_asked_for(metric: str) -> None:
+    """The p-value does not depend on the level; the interval excludes 0 where it is 1 - level."""
+    random = np.random.default_rng(0)
+    p = random.beta(1, 1, 200)
+    said = (random.random(200) < np.clip(p + 0.04, 0, 1)).astype(int)
+    options = {"ece": {"question": "positive"}} if metric == "ece" else None
+    usual, lower = (
+        rw.evaluate(p, said, metric, resamples=400, level=level, options=options)[metric]
+        for level in (0.95, 0.8)
+    )
+    assert 0.05 < usual.p_value == lower.p_value < 0.2
+    assert usual.low == 0 < lower.low
+
+
+def test_percentiles_of_few_patients_are_those_of_students_interval() -> None:
+    """Of G patients the tails are Φ(±√(G/(G-1)) t) of the resampled values (Hesterberg 2015)."""
+    held, patients = cases(), np.arange(90) % 5
+    asked: dict[str, Any] = {"groups": patients, "interval": "percentile"}
+    found = rw.evaluate(held["p"], held["labels"], "brier", **asked)
+    reach = np.sqrt(5 / 4) * stats.t.ppf(0.975, 4)
+    ends = np.quantile(found.replicates["brier"], stats.norm.cdf([-reach, reach]))
+    assert (found["brier"].low, found["brier"].high) == pytest.approx(tuple(ends), rel=1e-7)
 
 
 # sub-groups --------------------------------------------------------------------------------------
@@ -381,6 +417,20 @@ def test_levels_trade_places_within_a_patient_who_has_several(findings: bool) ->
     difference = found.subgroups[0].differences["accuracy"]
     assert difference.difference == pytest.approx(0.8)
     assert difference.adjusted_p_value == 1.0
+
+
+def test_the_seed_pools_the_patients_that_levels_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patients with cases of both levels are pooled, where they are many, by the seed asked for."""
+    held, seeds = cases(), set()
+
+    def noted(predictions: Any, seed: int) -> Any:
+        seeds.add(seed)
+        return resampling_units(predictions, seed)
+
+    monkeypatch.setattr("raterwise.subgroups.sources.resampling_units", noted)
+    asked: dict[str, Any] = {"resamples": 20, "subgroups": {"site": np.tile(["a", "b", "a"], 30)}}
+    rw.evaluate(held["p"], held["labels"], "brier", held["patient"], seed=5, **asked)
+    assert seeds == {5}
 
 
 def test_the_seed_reaches_the_levels_that_are_traded() -> None:

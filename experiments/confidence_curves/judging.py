@@ -349,9 +349,9 @@ def _estimate(table: FloatArray, level: float, chosen: NDArray[np.int64]) -> dic
     each = table[:, 0]
     resampled = np.take_along_axis(table[:, 1:], chosen, axis=0).mean(axis=0)
     value = float(each.mean())
-    ends = percentile_interval(resampled, level)
+    low, high = percentile_interval(resampled, level)
     # The percentiles need not contain the value, where the metric is near its bound.
-    low, high = min(ends.low, value), max(ends.high, value)
+    low, high = min(low, value), max(high, value)
     return {"value": value, "low": low, "high": high, "each": [float(v) for v in each]}
 
 

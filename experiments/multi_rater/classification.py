@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.catalog.metric import Given
 from raterwise.evaluate import predictions_of
 from raterwise.inference.intervals import percentile_interval
 from raterwise.labels import Labels
@@ -194,9 +193,7 @@ def _measured(
 ) -> tuple[list[float], float]:
     predictions = predictions_of(probs, Labels.from_counts(counts), groups=patients)
     question = None if metric == "classwise_ece" else column.question
-    measure = measure_of(
-        metric, Given.of(predictions), bins=BINS, question=question, per=None, options=None
-    )
+    measure = measure_of(metric, predictions, bins=BINS, question=question, per=None, options=None)
     paths = paths_of(predictions, measure, partition)
     return variation_along(paths).tolist(), float(np.nanmean(paths[:, -1]))
 
@@ -233,5 +230,5 @@ def factor(
     """
     first, second = np.asarray(one), np.asarray(several)
     rows = np.random.default_rng(0).integers(len(first), size=(resamples, len(first)))
-    ends = percentile_interval(first[rows].mean(axis=1) / second[rows].mean(axis=1), level)
-    return {"value": float(first.mean() / second.mean()), "low": ends.low, "high": ends.high}
+    low, high = percentile_interval(first[rows].mean(axis=1) / second[rows].mean(axis=1), level)
+    return {"value": float(first.mean() / second.mean()), "low": low, "high": high}

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from experiments.multi_rater.classification import BINS, Column, drawn_raters
 from experiments.multi_rater.columns import columns_of
-from raterwise.catalog.metric import Given
 from raterwise.evaluate import predictions_of
 from raterwise.labels import Labels
 from raterwise.palette import SERIES
@@ -57,7 +56,7 @@ def curves_of(column: Column, metric: str, raters: int | None) -> NDArray[np.flo
         predictions = predictions_of(column.probs, labels, groups=column.patients)
         measure = measure_of(
             metric,
-            Given.of(predictions),
+            predictions,
             bins=BINS,
             question=column.question,
             per=None,

@@ -398,6 +398,6 @@ def mean_over_patients(
         times = multiplicities(len(names), settings.resamples, settings.seed)
         with np.errstate(invalid="ignore", divide="ignore"):
             replicates = (times @ top) / (times @ bottom)
-        ends = percentile_interval(replicates, settings.level, units=len(names))
-        found |= {"low": ends.low, "high": ends.high}
+        low, high = percentile_interval(replicates, settings.level, units=len(names))
+        found |= {"low": low, "high": high}
     return found

@@ -33,6 +33,7 @@ from raterwise.evaluation.request import Request
 from raterwise.inference import intervals
 from raterwise.inference.draws import digest_in_memory
 from raterwise.inference.estimates import blank, mean_estimate
+from raterwise.inference.measures import Measure
 from raterwise.inference.paired import differences
 from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
@@ -91,11 +92,11 @@ def spreads_of(networks: Sequence[Network], settings: Settings) -> dict[str, Spr
     passes = [Pass(digest_in_memory(p, plans, settings), asked, settings) for p in predictions]
     out = {}
     for name, (row, own) in asked.items():
-        parts = [(pass_, pass_.value(row, own)[0]) for pass_ in passes]
-        mean = mean_estimate(row, [own] * len(parts), blank(row), parts)
-        drawn = [pass_.replicates(row, own, value) for pass_, value in parts]
-        each = np.array([value for _, value in parts])
-        out[name] = Spread(each, mean, np.mean(drawn, axis=0))
+        measures = [Measure(row, own, pass_) for pass_ in passes]
+        each = [measure.value()[0] for measure in measures]
+        mean = mean_estimate(blank(row), measures, each)
+        drawn = [m.replicates(value) for m, value in zip(measures, each, strict=True)]
+        out[name] = Spread(np.array(each), mean, np.mean(drawn, axis=0))
     if all(network.views is not None for network in networks):
         out[MIXTURE] = _mixture_spread(networks, passes[0].times, settings)
     return {name: out[name] for name in METRICS if name in out}

@@ -188,6 +188,18 @@ def missing_extra(need: str, extra: str) -> MissingExtraError:
     )
 
 
+def named(error: Exception, name: str) -> str:
+    """Return what an error says, with the name of the part it is about.
+
+    >>> named(ValueError("bins: must be at least 1"), "part 3")
+    'part 3: bins: must be at least 1'
+    >>> named(ValueError("part 3: cannot be read"), "part 3")
+    'part 3: cannot be read'
+    """
+    text = str(error)
+    return text if name in text else f"{name}: {text}"
+
+
 class RaterwiseWarning(UserWarning):
     """Something to know about a result that holds all the same; errors are RaterwiseError.
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from raterwise.arrays import as_float_array
 from raterwise.catalog import find
-from raterwise.curves.reliability import pass_over, reliability_curve
+from raterwise.curves.reliability import measure_in_memory, reliability_curve
 from raterwise.curves.smooth import CalibrationCurve, smooth_calibration
 from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Settings
@@ -137,6 +137,6 @@ def calibration_curve(
         return CalibrationCurve(
             name, binned.predicted, binned.observed, binned.low, binned.high, level, binned
         )
-    pass_ = pass_over(predictions, row, own, settings)
+    measure = measure_in_memory(predictions, row, own, settings)
     where = None if at is None else np.asarray(as_float_array(at, "at", ndim=1), np.float64)
-    return replace(smooth_calibration(pass_, row, own, name, where), binned=binned)
+    return replace(smooth_calibration(measure, name, where), binned=binned)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.catalog import Metric, find
+from raterwise.catalog import find
 from raterwise.curves.clinical_tables import DecisionCurve, PrecisionRecallCurve, RocCurve
 from raterwise.curves.operating import decision_of
-from raterwise.curves.reliability import pass_over
+from raterwise.curves.reliability import measure_in_memory
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.inference.estimates import MORE_THAN_SEEN
 from raterwise.inference.jackknife import (
@@ -25,7 +25,7 @@ from raterwise.inference.jackknife import (
     resampling_of,
     student_quantile,
 )
-from raterwise.inference.passes import Pass
+from raterwise.inference.measures import Measure
 from raterwise.inference.settings import Settings
 from raterwise.inference.small_samples import proportion_interval
 from raterwise.labels import Labels
@@ -110,21 +110,21 @@ def roc_curve(
     """
     told = {"positive": positive, "ordered": ordered, "per": per}
     settings = Settings(resamples, level, seed)
-    row, own, pass_ = _pass("auroc", probs, labels, weights, groups, told, settings, on_unrated)
-    score, found, wrong = _accumulated(pass_, row)
+    measure = _measure("auroc", probs, labels, weights, groups, told, settings, on_unrated)
+    score, found, wrong = _accumulated(measure)
     if not (found[-1] > 0 and wrong[-1] > 0):
-        raise UndefinedMetricError(f"roc_curve: undefined, {row.undefined}")
+        raise UndefinedMetricError(f"roc_curve: undefined, {measure.row.undefined}")
     start = np.zeros(1)
     x, y = (np.concatenate((start, v / v[-1])) for v in (wrong, found))
     low = high = np.full(len(x), np.nan)
-    if pass_.resampled:
-        drawn_found, drawn_wrong = _drawn(pass_, row, own)
+    if measure.pass_.resampled:
+        drawn_found, drawn_wrong = _drawn(measure)
         usable = (drawn_found[:, -1] > 0) & (drawn_wrong[:, -1] > 0)
         curves = [
             np.interp(GRID, np.append(0, w / w[-1]), np.append(0, f / f[-1]))
             for f, w in zip(drawn_found[usable], drawn_wrong[usable], strict=True)
         ]
-        ends = _band(curves, np.interp(GRID, x, y), pass_.unit_positives(row, own), level)
+        ends = _band(curves, np.interp(GRID, x, y), measure.unit_positives, level)
         low, high = _on_curve(ends, x, y)
         low[x >= 1], high[x >= 1] = 1, 1  # where every case tests positive
     area = float(np.trapezoid(y, x))
@@ -203,16 +203,16 @@ def precision_recall_curve(
     """
     told = {"positive": positive, "ordered": ordered, "per": per}
     settings = Settings(resamples, level, seed)
-    row, own, pass_ = _pass(
+    measure = _measure(
         "average_precision", probs, labels, weights, groups, told, settings, on_unrated
     )
-    score, found, wrong = _accumulated(pass_, row)
+    score, found, wrong = _accumulated(measure)
     if not found[-1] > 0:
-        raise UndefinedMetricError(f"precision_recall_curve: undefined, {row.undefined}")
+        raise UndefinedMetricError(f"precision_recall_curve: undefined, {measure.row.undefined}")
     recall, precision = found / found[-1], found / (found + wrong)
     low = high = np.full(len(recall), np.nan)
-    if pass_.resampled:
-        drawn_found, drawn_wrong = _drawn(pass_, row, own)
+    if measure.pass_.resampled:
+        drawn_found, drawn_wrong = _drawn(measure)
         accepted = drawn_found + drawn_wrong
         curves = [
             np.interp(GRID, f[a > 0] / f[-1], f[a > 0] / a[a > 0])
@@ -220,13 +220,13 @@ def precision_recall_curve(
             if f[-1] > 0
         ]
         shown = np.interp(GRID, recall, precision)
-        hits = pass_.summary(row).cases(0)[2]
+        hits = measure.scores().cases(0)[2]
         worth = float(found[-1] ** 2 / (hits @ hits))
         most = MORE_THAN_SEEN * worth * GRID / np.maximum(shown, 1e-12)
-        ends = _band(curves, shown, pass_.unit_positives(row, own), level, most)
+        ends = _band(curves, shown, measure.unit_positives, level, most)
         low, high = _on_curve(ends, recall, precision)
     prevalence = float(found[-1] / (found[-1] + wrong[-1]))
-    value = pass_.value(row, own)[0]
+    value = measure.value()[0]
     return PrecisionRecallCurve(score, recall, precision, low, high, value, prevalence, level)
 
 
@@ -310,16 +310,16 @@ def decision_curve(
     models = probs if isinstance(probs, Mapping) else {"": probs}
     curves: dict[str, DecisionCurve] = {}
     for name, of_model in models.items():
-        row, own, pass_ = _pass(
+        measure = _measure(
             "auroc", of_model, labels, weights, groups, told, settings, on_unrated, class_names
         )
-        found = decision_of(pass_, row, own, pass_.facts.class_names)
+        found = decision_of(measure, measure.pass_.facts.class_names)
         assert found is not None
         curves[name] = found
     return curves if isinstance(probs, Mapping) else curves[""]
 
 
-def _pass(
+def _measure(
     name: str,
     probs: Any,
     labels: Any,
@@ -329,8 +329,8 @@ def _pass(
     settings: Settings,
     on_unrated: OnUnrated,
     class_names: Sequence[str] | None = None,
-) -> tuple[Metric, dict[str, Any], Pass]:
-    """Return the metric, its options, and a pass over the predictions with what it needs."""
+) -> Measure:
+    """Return the metric on a pass over the predictions with what it needs."""
     predictions = Predictions.of(
         probs, labels, weights=weights, groups=groups, class_names=class_names,
         on_unrated=on_unrated,
@@ -342,19 +342,19 @@ def _pass(
             f"positive: must name one of the {predictions.num_classes} classes; got None"
         )
     extra = () if row.curve_plans is None else row.curve_plans(own)
-    return row, own, pass_over(predictions, row, own, settings, *extra)
+    return measure_in_memory(predictions, row, own, settings, *extra)
 
 
-def _accumulated(pass_: Pass, row: Metric) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _accumulated(measure: Measure) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return falling scores, and the positives and negatives at or above each."""
-    scores = pass_.summary(row).pooled()
+    scores = measure.scores().pooled()
     hits, misses = scores.hits[::-1], (scores.mass - scores.hits)[::-1]
     return scores.score[::-1], np.cumsum(hits), np.cumsum(misses)
 
 
-def _drawn(pass_: Pass, row: Metric, own: Mapping[str, Any]) -> tuple[FloatArray, FloatArray]:
+def _drawn(measure: Measure) -> tuple[FloatArray, FloatArray]:
     """Return the same over cells of scores, for every resample."""
-    table = BinTable(pass_.stack(row, own).sums[:, 0, ::-1])
+    table = BinTable(measure.stack.sums[:, 0, ::-1])
     hits = np.cumsum(table.positive, axis=1)
     return hits, np.cumsum(table.weight, axis=1) - hits
 

@@ -5,16 +5,14 @@ From tables of sums per resampling unit, so that memory, streams and findings sh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from raterwise.catalog import Metric
 from raterwise.curves.clinical_tables import Band, DecisionCurve, OperatingPoints
 from raterwise.inference.differences import Ends, cautious_correlation, difference_interval
 from raterwise.inference.jackknife import Linearised, linearise
-from raterwise.inference.passes import Pass
+from raterwise.inference.measures import Measure
 from raterwise.inference.small_samples import proportion_interval
 from raterwise.metrics import operating
 from raterwise.metrics.operating import Confusion
@@ -26,10 +24,9 @@ Interval = tuple[float, float]
 NONE: Interval = (float("nan"), float("nan"))
 
 
-def decision_of(
-    pass_: Pass, row: Metric, own: Mapping[str, Any], class_names: Sequence[str] | None
-) -> DecisionCurve | None:
+def decision_of(measure: Measure, class_names: Sequence[str] | None) -> DecisionCurve | None:
     """Return the curve from the tables of a pass; None where it has none, as of three classes."""
+    row, own, pass_ = measure.row, measure.own, measure.pass_
     assert row.curve_plans is not None
     model_plan, rater_plan = row.curve_plans(own)
     kept = pass_.digest.summaries.get(model_plan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Literal
 
@@ -17,7 +17,8 @@ from raterwise.curves.tables import ReliabilityCurve, ThresholdCurve, spread_eve
 from raterwise.errors import InvalidInputError
 from raterwise.inference import intervals
 from raterwise.inference.draws import digest_in_memory
-from raterwise.inference.passes import Asked, Pass
+from raterwise.inference.measures import Measure
+from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
 from raterwise.labels import Labels
 from raterwise.metrics.ranking import CCCCurve, ccc_curve
@@ -124,11 +125,11 @@ def reliability_curve(
         predictions.labels.require_raters(2, on_single)
         row, own = find("disagreement_calibration_error"), {"bins": bins}
     own = row.with_defaults(own)
-    pass_ = pass_over(predictions, row, own, settings)
+    measure = measure_in_memory(predictions, row, own, settings)
     name = question.replace("_", " ")
     if question == "per_class":
         name = _class_name(predictions.class_names, channel)
-    return _reliability(pass_, row, own, {channel: name})[0]
+    return _reliability(measure, {channel: name})[0]
 
 
 def threshold_curve(
@@ -196,55 +197,54 @@ def threshold_curve(
     )  # fmt: skip
     settings, row = Settings(resamples, level, seed), find("auccc")
     own = row.with_defaults({"question": Given.of(predictions).ranking})
-    return _thresholds(pass_over(predictions, row, own, settings), row, own)
+    return _thresholds(measure_in_memory(predictions, row, own, settings))
 
 
-def pass_over(
+def measure_in_memory(
     predictions: Predictions, row: Metric, own: Mapping[str, Any], settings: Settings, *more: Any
-) -> Pass:
-    """Return a pass over predictions with the tables of one metric, and of `more` plans."""
+) -> Measure:
+    """Return one metric on a pass over predictions, which has the tables of `more` plans too."""
     digest = digest_in_memory(predictions, [row.plan(own), *more], settings)
-    return Pass(digest, {row.name: (row, own)}, settings)
+    return Measure(row, own, Pass(digest, {row.name: (row, own)}, settings))
 
 
 def curves_of(
-    pass_: Pass, asked: Asked, class_names: Sequence[str] | None = None
+    measures: Iterable[Measure], class_names: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Return, as plain values, the curves whose tables the asked metrics have made already."""
+    """Return, as plain values, the curves whose tables these metrics have made already."""
     found: dict[str, Any] = {}
-    for row, own in asked.values():
+    for measure in measures:
+        row, own = measure.row, measure.own
         if row.curve == "thresholds":
             if own["question"] in OF_THE_PREDICTION:
-                found[row.curve] = _thresholds(pass_, row, own).to_dict()
-            if pass_.with_outside(row):
-                found[f"{row.curve}_inside"] = _without_outside(pass_, row, own).to_dict()
+                found[row.curve] = _thresholds(measure).to_dict()
+            if measure.with_outside:
+                found[f"{row.curve}_inside"] = _without_outside(measure).to_dict()
         elif row.curve == "operating":
-            decision = decision_of(pass_, row, own, class_names)
+            decision = decision_of(measure, class_names)
             if decision is not None:
                 found[row.curve] = decision.to_dict()
         elif row.curve == "smooth":
-            if pass_.channels(row, own) == 1:  # of one class: two classes, or one that is named
+            if measure.channels == 1:  # of one class: two classes, or one that is named
                 name = _class_name(class_names, 1 if own["positive"] is None else own["positive"])
-                found[row.curve] = smooth_calibration(pass_, row, own, name).to_dict()
+                found[row.curve] = smooth_calibration(measure, name).to_dict()
         elif row.curve == "per_class":
-            labels = pass_.table(row, own).positive.sum(axis=-1)
+            labels = measure.table.positive.sum(axis=-1)
             most = np.sort(np.argsort(-labels, kind="stable")[:MOST_CLASSES])
             names = {int(k): _class_name(class_names, int(k)) for k in most}
-            found[row.curve] = [c.to_dict() for c in _reliability(pass_, row, own, names)]
+            found[row.curve] = [c.to_dict() for c in _reliability(measure, names)]
         elif row.curve is not None and not row.by_class(own):
             event = str(own.get("question", row.curve)).replace("_", " ")
-            (curve,) = _reliability(pass_, row, own, {0: event})
+            (curve,) = _reliability(measure, {0: event})
             found[row.curve] = curve.to_dict()
     return found
 
 
-def _reliability(
-    pass_: Pass, row: Metric, own: Mapping[str, Any], names: Mapping[int, str]
-) -> list[ReliabilityCurve]:
+def _reliability(measure: Measure, names: Mapping[int, str]) -> list[ReliabilityCurve]:
     """Return the curves of the named channels of a binned metric."""
-    table = pass_.table(row, own)
-    stack = pass_.stack(row, own) if pass_.resampled else None
-    edges = row.plan(own).edges
+    table, pass_ = measure.table, measure.pass_
+    stack = measure.stack if pass_.resampled else None
+    edges = measure.row.plan(measure.own).edges
     level = pass_.settings.level
     with np.errstate(invalid="ignore", divide="ignore"):
         predicted, observed = table.score / table.weight, table.positive / table.weight
@@ -259,7 +259,7 @@ def _reliability(
             low[c], high[c] = wilson_interval(observed[c], size, level)
             gap = gaps[c][0]
             ends = intervals.bias_corrected_interval(gap, _gap(part), level, units=pass_.units)
-            gaps[c] = gap, ends.low, ends.high
+            gaps[c] = (gap, *ends)
     return [
         ReliabilityCurve(
             name, edges, table.cases[c], share[c], predicted[c], observed[c], low[c], high[c],
@@ -304,41 +304,37 @@ def _design_effect(cases: FloatArray, table: BinTable, stack: BinTable, raters: 
     return max(effect, 1 / raters)
 
 
-def _thresholds(pass_: Pass, row: Metric, own: Mapping[str, Any]) -> ThresholdCurve:
-    scores: SortedScores = pass_.summary(row)
+def _thresholds(measure: Measure) -> ThresholdCurve:
+    scores: SortedScores = measure.scores()
     masses = scores.pooled()
     curve = ccc_curve(masses.score, masses.mass, masses.hits, kept=spread_evenly)
     columns = {f.name: getattr(curve, f.name) for f in fields(CCCCurve)}
     score, counts = scores.cases()[0], np.zeros(len(curve.thresholds))
-    stands_for = pass_.case_counts(row)
+    stands_for = measure.kept.case_counts  # None where each score is one case
     for i in range(0, len(score), LOOKED_AT):
         # Thresholds fall; a case is accepted from the first one on that is not above its score.
         first = np.searchsorted(-curve.thresholds, -score[i : i + LOOKED_AT], side="left")
         each = None if stands_for is None else stands_for[i : i + LOOKED_AT]
         counts += np.bincount(first, each, minlength=len(counts))
     thin = ThresholdCurve(**columns, accepted_cases=np.cumsum(counts))
-    if not pass_.resampled:
-        return thin
-    bands = pass_.table(row, own), pass_.stack(row, own)
-    return _with_bands(thin, *bands, pass_, pass_.worth(row))
+    return _with_bands(thin, measure) if measure.pass_.resampled else thin
 
 
-def _without_outside(pass_: Pass, row: Metric, own: Mapping[str, Any]) -> ThresholdCurve:
+def _without_outside(measure: Measure) -> ThresholdCurve:
     """Return the curve of the cases of the test set alone, ranked by the same confidence."""
-    digest = pass_.digest
-    asked = [{**own, "question": question} for question in ("confidence", "top_label")]
+    row, pass_, digest = measure.row, measure.pass_, measure.pass_.digest
+    asked = [{**measure.own, "question": question} for question in ("confidence", "top_label")]
     plans = [row.plan(one) for one in asked]
     inside = asked[0 if {plans[0], plans[0].bounded()} & set(digest.summaries) else 1]
     alone = Pass(digest, {row.name: (row, inside)}, pass_.settings, rater_draws=pass_.rater_draws)
-    return _thresholds(alone, row, inside)
+    return _thresholds(Measure(row, inside, alone))
 
 
-def _with_bands(
-    curve: ThresholdCurve, table: BinTable, stack: BinTable, pass_: Pass, all_cases: float
-) -> ThresholdCurve:
+def _with_bands(curve: ThresholdCurve, measure: Measure) -> ThresholdCurve:
     """Return the curve with its bands, from the sums over cells of the score, as resampled."""
-    level = pass_.settings.level
-    sums, drawn = (BinTable(np.cumsum(t.sums[..., 0, ::-1, :], axis=-2)) for t in (table, stack))
+    pass_, level, all_cases = measure.pass_, measure.pass_.settings.level, measure.worth
+    tables = measure.table, measure.stack
+    sums, drawn = (BinTable(np.cumsum(t.sums[..., 0, ::-1, :], axis=-2)) for t in tables)
     worth = all_cases * sums.weight / sums.weight[-1]
     cases = all_cases * curve.coverage / _design_effect(worth, sums, drawn, pass_.raters)
     low, high = wilson_interval(curve.risk, cases, level)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from raterwise.catalog import Metric
 from raterwise.catalog.recipes.weak_calibration import channels_of, smoother_of
 from raterwise.curves.tables import ReliabilityCurve, Table
 from raterwise.inference.inversion import less_smooth
 from raterwise.inference.jackknife import noise_expansion, normal_quantile
-from raterwise.inference.passes import Pass
+from raterwise.inference.measures import Measure
 from raterwise.summaries import ScoreMasses
 from raterwise.types import FloatArray, Options
 
@@ -64,24 +63,24 @@ class CalibrationCurve(Table):
 
 
 def smooth_calibration(
-    pass_: Pass, row: Metric, own: Options, name: str, at: FloatArray | None = None
+    measure: Measure, name: str, at: FloatArray | None = None
 ) -> CalibrationCurve:
-    """Return the curve whose distance from the diagonal `row` measures, of one class.
+    """Return the curve whose distance from the diagonal is measured, of one class.
 
     The band is Wilson's, of as many cases as the curve rests on at a place; the design effect, of
     raters who agree and of cases of one patient, is that of all places together. It holds the band
     of a curve that is smoothed less as well, as the interval of the error does (`Metric.closer`).
     """
-    scores = channels_of(pass_.summary(row))[0]
+    scores = channels_of(measure.scores())[0]
     if at is None:
         at = np.linspace(scores.score[0], scores.score[-1], POINTS)
-    observed = _observed(scores, own, at)
+    observed = _observed(scores, measure.own, at)
     low, high = np.full_like(at, np.nan), np.full_like(at, np.nan)
-    if pass_.resampled:
-        either = own, less_smooth(row, own, pass_)
-        bands = [_band(pass_, row, o, at, _observed(scores, o, at)) for o in either]
+    if measure.pass_.resampled:
+        either = measure, replace(measure, own=less_smooth(measure))
+        bands = [_band(m, at, _observed(scores, m.own, at)) for m in either]
         low, high = np.min([b[0] for b in bands], axis=0), np.max([b[1] for b in bands], axis=0)
-    return CalibrationCurve(name, at, observed, low, high, pass_.settings.level)
+    return CalibrationCurve(name, at, observed, low, high, measure.pass_.settings.level)
 
 
 def _observed(scores: ScoreMasses, own: Options, at: FloatArray) -> FloatArray:
@@ -92,17 +91,15 @@ def _observed(scores: ScoreMasses, own: Options, at: FloatArray) -> FloatArray:
     return np.where(inside, at + gap, np.nan)
 
 
-def _band(
-    pass_: Pass, row: Metric, own: Options, at: FloatArray, observed: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    table = pass_.cells(row, own).table
+def _band(measure: Measure, at: FloatArray, observed: FloatArray) -> tuple[FloatArray, FloatArray]:
+    table, pass_ = measure.cells.table, measure.pass_
     used = table.weight[0] > 0
     mass = table.weight[0, used]
     score = table.score[0, used] / mass
-    smoother = smoother_of(score, mass, own)
+    smoother = smoother_of(score, mass, measure.own)
     weights = smoother.matrix(at) / mass
     fitted = smoother.curve(table.deviation[0, used] / mass, score)
-    stack = _unsmoothed_stack(pass_, row, own)
+    stack = measure.unsmoothed_stack()
     # What the raters said beyond the curve: how much of each score there is does not move it.
     beyond = stack.deviation[:, 0][:, used] - stack.weight[:, 0][:, used] * fitted
     variance = (beyond @ weights.T).var(axis=0)
@@ -111,7 +108,7 @@ def _band(
     level = pass_.settings.level
     spread = 1.0
     if pass_.units is not None:
-        spread = noise_expansion(pass_.unit_sizes(row, own), level) ** 2
+        spread = noise_expansion(measure.unit_sizes, level) ** 2
     known = np.isfinite(observed)
     chance = float(alone[known].sum())
     # A curve that is 0 or 1 everywhere leaves nothing to compare the resamples with.
@@ -132,10 +129,3 @@ def wilson_interval(
         variance = np.maximum(rate * (1 - rate), 0) / cases + z2 / (4 * cases**2)
         reach = np.sqrt(z2 * variance) / (1 + z2 / cases)
     return np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1)
-
-
-def _unsmoothed_stack(pass_: Pass, row: Metric, own: Options) -> Any:
-    """Return the resampled cells: of cases, or of raters where only they are resampled."""
-    if pass_.units is not None:
-        return pass_.cells(row, own).resampled(pass_.times)
-    return pass_.unsmoothed_rater_stack(row, own)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from raterwise.catalog import Metric
 from raterwise.curves.reliability import curves_of
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.evaluation.request import Request
@@ -19,6 +20,7 @@ from raterwise.exchangeability import exchangeability_test
 from raterwise.inference.draws import Units, digest_in_memory, resampling_units
 from raterwise.inference.estimates import blank, estimate
 from raterwise.inference.jackknife import resampling_of
+from raterwise.inference.measures import Measure
 from raterwise.inference.passes import Asked, Pass
 from raterwise.inference.raters import RATERS_SHARE, Panels, RaterDraws
 from raterwise.inference.settings import Progress, silent, within
@@ -31,7 +33,7 @@ from raterwise.summaries import DeviationPlan, summarise
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Facts
 from raterwise.summaries.panel import MOST_RATINGS, Panel
-from raterwise.types import FloatArray
+from raterwise.types import FloatArray, Options
 
 SIMULATIONS = 1000
 """Calibrated models that the verdict is judged by."""
@@ -59,7 +61,13 @@ class Judged:
         """Return every metric on every resample, where it has a value."""
         if self.own_replicates or self.pass_ is None:
             return dict(self.own_replicates)
-        return _replicates(self.pass_, self.asked, self.estimates)
+        return _replicates(self.measures(), self.estimates)
+
+    def measures(self) -> dict[str, Measure]:
+        """Return the metrics on the pass over the cases; none where there was no such pass."""
+        if self.pass_ is None:
+            return {}
+        return {name: Measure(*one, self.pass_) for name, one in self.asked.items()}
 
 
 def judge(
@@ -79,7 +87,7 @@ def judge(
     report = progress or silent
     require = require or digest.facts.require_raters
     estimates: dict[str, Estimate] = {}
-    rated: dict[str, Any] = {}
+    rated: dict[str, tuple[Metric, Options]] = {}
     asked, on_single = request.asked, request.settings.on_single
     for row in request.rows:
         estimates[row.name] = blank(row)
@@ -106,15 +114,14 @@ def judge(
     curves: dict[str, Any] = {}
     for names in turns:
         for name in names:
-            row, own = rated[name]
-            report(row.title, done / len(rated))
-            estimates[name] = estimate(row, own, estimates[name], pass_)
+            measure = Measure(*rated[name], pass_)
+            report(measure.row.title, done / len(rated))
+            estimates[name] = estimate(measure, estimates[name])
             done += 1
             if len(turns) > 1:  # what all this is made of will not be there any more later
                 if in_full:
-                    alone = {name: rated[name]}
-                    drawn |= _replicates(pass_, alone, estimates)
-                    curves |= curves_of(pass_, alone, digest.facts.class_names)
+                    drawn |= _replicates({name: measure}, estimates)
+                    curves |= curves_of([measure], digest.facts.class_names)
                 pass_.let_go([name], part=True)
         pass_.let_go(() if names is turns[-1] else names)
     made = curves if in_full and len(turns) > 1 else None
@@ -122,15 +129,14 @@ def judge(
 
 
 def _replicates(
-    pass_: Pass, asked: Asked, estimates: Mapping[str, Estimate]
+    measures: Mapping[str, Measure], estimates: Mapping[str, Estimate]
 ) -> dict[str, FloatArray]:
     """Return metrics on every resample, where they have a value."""
-    if not pass_.resampled:
-        return {}
     return {
-        name: pass_.replicates(row, own, value, paired=True)
-        for name, (row, own) in asked.items()
-        if (value := estimates[name].value) is not None and pass_.tabled(row)
+        name: measure.replicates(value, paired=True)
+        for name, measure in measures.items()
+        if (value := estimates[name].value) is not None
+        if measure.pass_.resampled and measure.tabled
     }
 
 
@@ -310,7 +316,7 @@ def results_of(
     `Results`, such as the values of each image.
     """
     request, digest, pass_ = judged.request, judged.digest, judged.pass_
-    facts, settings = digest.facts, request.settings
+    facts, settings, measures = digest.facts, request.settings, judged.measures()
     units = len(digest.unit_cases) if settings.unit != "raters" and settings.resamples else None
     about: dict[str, Any] = facts.as_data()
     if units is not None and units not in (about["cases"], about["patients"], 1):
@@ -332,10 +338,9 @@ def results_of(
         about["verdict"] = verdict_on(judged, names)
     curves = judged.curves
     if curves is None:
-        curves = {} if pass_ is None else curves_of(pass_, judged.asked, facts.class_names)
+        curves = curves_of(measures.values(), facts.class_names)
     warnings = warnings_about(digest, judged.asked, settings, judged.estimates)
-    if pass_ is not None:
-        warnings += tuple(pass_.notices(judged.asked))
+    warnings += tuple(note for measure in measures.values() for note in measure.notices())
     warnings += (*warnings_about_data(about), *request.notices())
     known = {"raters": raters_record(facts.rater_names), "inputs": []}
     origin = {"call": "raterwise", **known, **(origin or {})}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,8 @@ from raterwise.inference.jackknife import (
     student_interval,
     student_quantile,
 )
+from raterwise.inference.measures import Measure
 from raterwise.inference.p_values import tested
-from raterwise.inference.passes import Pass
-from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
 from raterwise.inference.small_samples import (
     loss_interval,
@@ -53,63 +52,58 @@ def blank(row: Metric, own: Options | None = None) -> Estimate:
     )
 
 
-def estimate(row: Metric, own: Options, blank: Estimate, pass_: Pass) -> Estimate:
+def estimate(measure: Measure, blank: Estimate) -> Estimate:
     """Return one metric with its interval, or with the reason why it has no value."""
+    row = measure.row
     try:
-        value, bound = pass_.value(row, own)
+        value, bound = measure.value()
     except RaterwiseError as error:
         if error.where is not None:
             raise  # a bad row, which a table that is added up only now has met: no metric has it
         return replace(blank, undefined=str(error))
     if not math.isfinite(value):
         return replace(blank, undefined=row.undefined)
-    found = _with_interval(
-        row, [own], replace(blank, value=value, bound=bound or None), [(pass_, value)]
-    )
-    return tested(row, own, found, pass_) if row.test else found
+    point = replace(blank, value=value, bound=bound or None)
+    found = _with_interval(point, [measure], [value])
+    return tested(measure, found) if row.test else found
 
 
 def mean_estimate(
-    row: Metric, own: Sequence[Options], blank: Estimate, parts: Sequence[tuple[Pass, float]]
+    blank: Estimate, measures: Sequence[Measure], values: Sequence[float]
 ) -> Estimate:
     """Return the mean of a metric over several passes, resampled together."""
-    value = float(np.mean([value for _, value in parts]))
-    return _with_interval(row, own, replace(blank, value=value), parts)
+    return _with_interval(replace(blank, value=float(np.mean(values))), measures, values)
 
 
 def _with_interval(
-    row: Metric,
-    own: Sequence[Options],
-    point: Estimate,
-    parts: Sequence[tuple[Pass, float]],
+    point: Estimate, measures: Sequence[Measure], values: Sequence[float]
 ) -> Estimate:
-    passes = [pass_ for pass_, _ in parts]
-    settings = passes[0].settings
+    """Return the mean of one metric over passes with its interval, where there can be one."""
+    first, row = measures[0], measures[0].row
+    settings = first.pass_.settings
     assert point.value is not None
-    tabled = passes[0].resampled and passes[0].tabled(row)
-    if not tabled or not _several_units(row, own, passes):
+    if not (first.pass_.resampled and first.tabled and _several_units(measures)):
         return point
     if row.error and settings.interval == "auto":
-        found = invert(row, own, point.value, passes)
-        low, high = _within(row, own, passes, found.low, found.high)
+        found = invert(point.value, measures)
+        low, high = _within(first, found.low, found.high)
         # A debiased loss may be below 0, where the truth cannot be.
         low, high = min(low, point.value), max(high, point.value)
         return replace(point, low=low, high=high, debiased=found.debiased, p_value=found.p_value)
     if settings.interval == "auto":
-        shaped = _shaped(row, own, point, passes)
+        shaped = _shaped(point, measures)
         if shaped is not None:
             return shaped
-    each = [p.replicates(row, o, value) for (p, value), o in zip(parts, own, strict=True)]
-    drawn = _bootstrapped(point, np.mean(each, axis=0), settings, passes[0].units)
-    return _possible(drawn, (row.bounds[0], _within(row, own, passes)[1]))
+    each = [m.replicates(value) for m, value in zip(measures, values, strict=True)]
+    drawn = _bootstrapped(point, np.mean(each, axis=0), settings, first.pass_.units)
+    return _possible(drawn, (row.bounds[0], _within(first)[1]))
 
 
 def _within(
-    row: Metric, own: Sequence[Options], passes: Sequence[Pass],
-    low: float = -math.inf, high: float = math.inf,
-) -> tuple[float, float]:  # fmt: skip
+    measure: Measure, low: float = -math.inf, high: float = math.inf
+) -> tuple[float, float]:
     """Return an interval without what cannot be; several passes have the same options."""
-    return row.within_bounds(low, high, own[0], passes[0].facts.classes)
+    return measure.row.within_bounds(low, high, measure.own, measure.pass_.facts.classes)
 
 
 def _possible(found: Estimate, bounds: tuple[float, float]) -> Estimate:
@@ -120,22 +114,21 @@ def _possible(found: Estimate, bounds: tuple[float, float]) -> Estimate:
     return replace(found, low=min(low, found.value), high=max(high, found.value))
 
 
-def _several_units(row: Metric, own: Sequence[Options], passes: Sequence[Pass]) -> bool:
+def _several_units(measures: Sequence[Measure]) -> bool:
     """Tell whether cases of two units or more count, without which there is no interval.
 
     Of a calibration error the noise of each pass is drawn, so that each needs two.
     """
-    if passes[0].units is None:
+    if measures[0].pass_.units is None:
         return True
-    if row.error:
-        each = [p.unit_sizes(row, o) for p, o in zip(passes, own, strict=True)]
-        return all(np.count_nonzero(sizes) > 1 for sizes in each)
-    if row.counts_positives:
-        return any(_has_positives(row, o, p) for p, o in zip(passes, own, strict=True))
-    return bool(np.count_nonzero(_sizes(row, own, passes)) > 1)
+    if measures[0].row.error:
+        return all(np.count_nonzero(m.unit_sizes) > 1 for m in measures)
+    if measures[0].row.counts_positives:
+        return any(_has_positives(m) for m in measures)
+    return bool(np.count_nonzero(_sizes(measures)) > 1)
 
 
-def _has_positives(row: Metric, own: Options, pass_: Pass) -> bool:
+def _has_positives(measure: Measure) -> bool:
     """Tell whether two units have positive cases, without which nothing is known of a mean of them.
 
     >>> import raterwise as rw
@@ -143,103 +136,94 @@ def _has_positives(row: Metric, own: Options, pass_: Pass) -> bool:
     Results(3 cases)
       Average precision    1.0000
     """
-    return bool(np.count_nonzero(pass_.unit_positives(row, own)) > 1)
+    return bool(np.count_nonzero(measure.unit_positives) > 1)
 
 
-def _sizes(row: Metric, own: Sequence[Options], passes: Sequence[Pass]) -> FloatArray:
-    each = [p.unit_sizes(row, o) for p, o in zip(passes, own, strict=True)]
-    return np.asarray(np.sum(each, axis=0))
+def _sizes(measures: Sequence[Measure]) -> FloatArray:
+    return np.asarray(np.sum([m.unit_sizes for m in measures], axis=0))
 
 
-def _shaped(
-    row: Metric, own: Sequence[Options], point: Estimate, passes: Sequence[Pass]
-) -> Estimate | None:
+def _at(measures: Sequence[Measure]) -> float:
+    """Return the metric over its tables, in which cells may stand for scores."""
+    return float(np.mean([m.over(m.table) for m in measures]))
+
+
+def _shaped(point: Estimate, measures: Sequence[Measure]) -> Estimate | None:
     """Return the interval of the shape that the metric has; None where only resamples can say.
 
     The error is that of leaving out one unit at a time: patients or cases, raters, or both, in
     which case the estimate says how much of the variance is between raters.
     """
+    row, pass_ = measures[0].row, measures[0].pass_
     if row.shape == "resampled":
         return None
     assert point.value is not None
-    level, share = passes[0].settings.level, None
-    by_cases = _over_cases(row, own, point.value, passes)
-    if passes[0].rater_draws is not None:
-        by_raters = _over_raters(row, own, point.value, passes)
-        if by_raters is None or (by_cases is None and passes[0].units is not None):
+    level, share = pass_.settings.level, None
+    by_cases = _over_cases(point.value, measures)
+    if pass_.rater_draws is not None:
+        by_raters = _over_raters(point.value, measures)
+        if by_raters is None or (by_cases is None and pass_.units is not None):
             return None
         if by_cases is None:
             ends = student_interval(by_raters, level)
         else:
-            both = crossed([by_cases, by_raters])
+            both, (_, share) = crossed([by_cases, by_raters])
             # Where nothing was seen to go wrong, it is cases that were looked at.
-            found = replace(both.total, worth=by_cases.worth, units=by_cases.units)
-            share = both.shares[1]
-            ends = _ends(row, own, point.value, found, passes) or student_interval(found, level)
+            found = replace(both, worth=by_cases.worth, units=by_cases.units)
+            ends = _ends(point.value, found, measures) or student_interval(found, level)
     else:
-        shaped = _ends(row, own, point.value, by_cases, passes)
+        shaped = _ends(point.value, by_cases, measures)
         if shaped is None:
             return None
         ends = shaped
-    low, high = _within(row, own, passes, *ends)
+    low, high = _within(measures[0], *ends)
     return replace(point, low=min(low, point.value), high=max(high, point.value), rater_share=share)
 
 
-def _over_cases(
-    row: Metric, own: Sequence[Options], value: float, passes: Sequence[Pass]
-) -> Linearised | None:
+def _over_cases(value: float, measures: Sequence[Measure]) -> Linearised | None:
     """Return the error over cases or patients; None where the metric is undefined without one."""
-    if passes[0].units is None:
+    if measures[0].pass_.units is None:
         return None
-    pairs = list(zip(passes, own, strict=True))
-    without = np.mean([p.without_each(row, o) for p, o in pairs], axis=0)
-    sizes = _sizes(row, own, passes)
+    without = np.mean([m.without_each() for m in measures], axis=0)
+    sizes = _sizes(measures)
     if not np.isfinite(without[sizes > 0]).all():
         return None
-    at = float(np.mean([row.over(p.table(row, o), o) for p, o in pairs]))
-    inside, outside = passes[0].units_of(row)
+    at, (inside, outside) = _at(measures), measures[0].units
     found = linearise(at, without[:inside], sizes[:inside])
     if outside > 1:  # a sample of its own; a single case says nothing of its error
         other = linearise(at, without[inside:], sizes[inside:])
         worth, units = found.worth + other.worth, found.units + other.units
-        found = replace(crossed([found, other]).total, worth=worth, units=units)
+        found = replace(crossed([found, other])[0], worth=worth, units=units)
     return replace(found, value=value)
 
 
-def _over_raters(
-    row: Metric, own: Sequence[Options], value: float, passes: Sequence[Pass]
-) -> Linearised | None:
+def _over_raters(value: float, measures: Sequence[Measure]) -> Linearised | None:
     """Return the error over raters; None where it is not known who said what."""
-    each = [p.without_raters(row, o) for p, o in zip(passes, own, strict=True)]
+    each = [m.without_raters() for m in measures]
     known = [values for values in each if values is not None]
     if len(known) < len(each):
         return None
     without = np.mean(known, axis=0)
     if not np.isfinite(without).all():
         return None
-    at = float(np.mean([row.over(p.table(row, o), o) for p, o in zip(passes, own, strict=True)]))
-    return replace(linearise(at, without), value=value)
+    return replace(linearise(_at(measures), without), value=value)
 
 
 def _ends(
-    row: Metric,
-    own: Sequence[Options],
-    value: float,
-    found: Linearised | None,
-    passes: Sequence[Pass],
+    value: float, found: Linearised | None, measures: Sequence[Measure]
 ) -> tuple[float, float] | None:
-    level = passes[0].settings.level
-    if row.shape == "separation" and len(passes) == 1 and passes[0].channels(row, own[0]) == 1:
-        cells = passes[0].cells(row, own[0])
-        inside, outside = passes[0].units_of(row)
+    first, row = measures[0], measures[0].row
+    level = first.pass_.settings.level
+    if row.shape == "separation" and len(measures) == 1 and first.channels == 1:
+        inside, outside = first.units
         raters = np.ones(inside + outside)
-        if own[0].get("per") == "annotation":  # a case from elsewhere has no raters
-            raters[:inside] = passes[0].raters
-        mass, hits = (cells.sums_by_unit(field) / raters for field in (1, 4))
+        if first.own.get("per") == "annotation":  # a case from elsewhere has no raters
+            raters[:inside] = first.pass_.raters
+        mass, hits = (first.cells.sums_by_unit(field) / raters for field in (1, 4))
         return separation_interval(found, value, (hits, mass - hits), level)
-    if found is None and len(passes) > 1:
+    if found is None and len(measures) > 1:
         # One finding has a single positive or negative case: as if all erred together.
-        alone = [_alone(row, o, p) for p, o in zip(passes, own, strict=True)]
+        alone = [_alone(m) for m in measures]
         known = [ends for ends in alone if ends is not None]
         if len(known) == len(alone):
             return float(np.mean([low for low, _ in known])), float(np.mean([h for _, h in known]))
@@ -247,53 +231,38 @@ def _ends(
         return None
     if row.shape in ("proportion", "separation"):
         if row.counts_positives:
-            return _of_positives(row, own, found, passes)
+            return _of_positives(found, measures)
         return proportion_interval(found, level)
-    if row.shape == "difference" and passes[0].rater_draws is None:
-        return _of_difference(row, own, found, passes)
+    if row.shape == "difference" and first.pass_.rater_draws is None:
+        return _of_difference(found, measures)
     if row.shape == "ratio":
-        tables = [p.table(row, o) for p, o in zip(passes, own, strict=True)]
-        expected = [float(table.score.sum() / table.weight.sum()) for table in tables]
+        expected = [float(m.table.score.sum() / m.table.weight.sum()) for m in measures]
         return ratio_interval(found, float(np.mean(expected)), level)
     if row.shape == "loss" and value >= 0:
-        each = [p.step(row, o) for p, o in zip(passes, own, strict=True)]
+        each = [m.step() for m in measures]
         steps = {k: float(np.mean([step[k] for step in each])) for k in each[0]}
-        most = _within(row, own, passes)[1]
+        most = _within(first)[1]
         return loss_interval(found, level, most=most, **steps)
     if row.shape == "signed_loss":
         return signed_loss_interval(found, level)
     return student_interval(found, level)
 
 
-def _alone(row: Metric, own: Options, pass_: Pass) -> tuple[float, float] | None:
-    if row.counts_positives and not _has_positives(row, own, pass_):
-        return row.bounds
-    value = float(row.over(pass_.table(row, own), own))
-    return _ends(row, [own], value, _over_cases(row, [own], value, [pass_]), [pass_])
+def _alone(measure: Measure) -> tuple[float, float] | None:
+    if measure.row.counts_positives and not _has_positives(measure):
+        return measure.row.bounds
+    value = _at([measure])
+    return _ends(value, _over_cases(value, [measure]), [measure])
 
 
-@dataclass(frozen=True, eq=False)
-class RaterMeans:
-    """A mean over units with other raters: of every resample, and without each person."""
-
-    draws: RaterDraws
-    drawn: FloatArray
-    without: FloatArray
-    of_pairs: bool
-    """Whether the metric compares raters with each other."""
-
-
-def _of_positives(
-    row: Metric, own: Sequence[Options], found: Linearised, passes: Sequence[Pass]
-) -> tuple[float, float]:
+def _of_positives(found: Linearised, measures: Sequence[Measure]) -> tuple[float, float]:
     """Return the interval of an average precision, which is one over the positives.
 
     Where few positives rank low, both the value and its error are small by chance: the upper end is
     that of no more than `MORE_THAN_SEEN` times as many as there are.
     """
-    level = passes[0].settings.level
-    each = [p.unit_positives(row, o) for p, o in zip(passes, own, strict=True)]
-    mass = np.sum(each, axis=0)
+    level = measures[0].pass_.settings.level
+    mass = np.sum([m.unit_positives for m in measures], axis=0)
     seen = replace(found, worth=float(mass.sum() ** 2 / (mass**2).sum()))
     spread = max(found.value * (1 - found.value), 0.0)
     t = student_quantile(found, level) / normal_quantile(level)
@@ -302,25 +271,20 @@ def _of_positives(
     return proportion_interval(seen, level)[0], proportion_interval(wide, level)[1]
 
 
-def _of_difference(
-    row: Metric, own: Sequence[Options], found: Linearised, passes: Sequence[Pass]
-) -> tuple[float, float]:
+def _of_difference(found: Linearised, measures: Sequence[Measure]) -> tuple[float, float]:
     """Return the interval of a difference of two shares, each with the interval of a proportion.
 
     So a share that was never seen has room above 0. The shares are of the same cases; their
     correlation follows from the errors of both and of the difference, as far as units can show it.
     """
-    level = passes[0].settings.level
-    sizes = _sizes(row, own, passes)
+    level, sizes = measures[0].pass_.settings.level, _sizes(measures)
     ends, errors = [], []
-    each = [p.parts_without_each(row, o) for p, o in zip(passes, own, strict=True)]
-    tables = [p.table(row, o) for p, o in zip(passes, own, strict=True)]
+    whole = [m.parts_of(m.table) for m in measures]
+    each = [m.parts_without_each() for m in measures]
     for i in range(2):
-        told = [{name: o[name] for name in row.formula_options} for o in own]
-        assert row.parts is not None
-        at = [row.parts(table, **t)[i][0] for table, t in zip(tables, told, strict=True)]
-        factor = each[0][i][1]
-        share = linearise(float(np.mean(at)), np.mean([e[i][0] for e in each], axis=0), sizes)
+        at = float(np.mean([parts[i][0] for parts in whole]))
+        without, factor = np.mean([parts[i][0] for parts in each], axis=0), each[0][i][1]
+        share = linearise(at, without, sizes)
         low, high = proportion_interval(share, level)
         ends.append((factor * share.value, factor * low, factor * high))
         errors.append(factor * share.error)
@@ -334,13 +298,13 @@ def mean_over_units(
     units: NDArray[np.int64],
     times: FloatArray | None,
     settings: Settings,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
-    raters: RaterMeans | None = None,
+    bounds: tuple[float, float],
+    raters: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[Estimate, FloatArray]:
     """Return the mean of values that each case has by itself, and the mean of every resample.
 
     `units` (n,) is the unit of each value, `times` (resamples, units) how often each is drawn, None
-    where only raters are.
+    where only raters are. `raters` are the mean of every resample of them, and without each person.
     """
     assert point.value is not None
     found, replicates = [], np.full(settings.resamples, point.value)
@@ -349,20 +313,17 @@ def mean_over_units(
         found.append(by_case)
         replicates = replicates + (drawn - point.value)
     if raters is not None:
-        drawn = raters.draws.replicates(
-            point.value, raters.drawn, raters.without, of_pairs=raters.of_pairs
-        )
-        found.append(linearise(point.value, raters.without))
+        drawn, without = raters
+        found.append(linearise(point.value, without))
         replicates = replicates + (drawn - point.value)
     if settings.interval != "auto" or not all(math.isfinite(one.error) for one in found):
         number = None if times is None else times.shape[1]
         return _bootstrapped(point, replicates, settings, number), replicates
-    both = crossed(found)
-    low, high = student_interval(both.total if len(found) > 1 else found[0], settings.level)
-    low, high = max(low, bounds[0]), min(high, bounds[1])
-    share = both.shares[1] if len(found) > 1 else None
-    low, high = min(low, point.value), max(high, point.value)
-    return replace(point, low=low, high=high, rater_share=share), replicates
+    error, share = found[0], None
+    if len(found) > 1:
+        error, (_, share) = crossed(found)
+    low, high = student_interval(error, settings.level)
+    return _possible(replace(point, low=low, high=high, rater_share=share), bounds), replicates
 
 
 def _by_unit(
@@ -385,9 +346,9 @@ def _bootstrapped(
         return point
     assert point.value is not None
     if settings.interval == "percentile":
-        ends = intervals.percentile_interval(replicates, settings.level, units=units)
+        low, high = intervals.percentile_interval(replicates, settings.level, units=units)
     else:
-        ends = intervals.bias_corrected_interval(
+        low, high = intervals.bias_corrected_interval(
             point.value, replicates, settings.level, units=units
         )
-    return replace(point, low=ends.low, high=ends.high)
+    return replace(point, low=low, high=high)

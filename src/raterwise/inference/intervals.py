@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.errors import InvalidInputError, UndefinedMetricError
-from raterwise.inference.jackknife import checked_level
+from raterwise.inference.jackknife import Ends, checked_level
 from raterwise.inference.noise import Norm, share_as_large
 from raterwise.types import FloatArray
 
@@ -41,15 +41,6 @@ class CalibrationInterval:
     debiased: float
     p_value: float = 1.0
     """Of perfect calibration: at most 1 − level exactly where low is above 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An interval, and the number of resamples in which the metric was undefined."""
-
-    low: float
-    high: float
-    undefined: int
 
 
 def calibration_interval(
@@ -93,7 +84,6 @@ def calibration_interval(
     ----------
     Davison and Hinkley (1997), Bootstrap Methods and their Application, chapters 4 and 5.
     Cowan, Cranmer, Gross and Vitells (2011), Power-constrained limits, arXiv:1105.3166.
-    Hesterberg (2015), What teachers should know about the bootstrap, Am. Stat. 69, 371-386.
 
     Examples
     --------
@@ -148,40 +138,39 @@ def calibrated_noise(
 
 def percentile_interval(
     replicates: ArrayLike, level: float = 0.95, *, units: int | None = None
-) -> Interval:
+) -> Ends:
     """Return the central `level` of the resampled metrics (Efron 1979).
 
-    Resamples in which the metric was undefined (NaN) are left out and counted. With `units`, the
-    number of patients or cases resampled, the tails are those of Student's interval (Hesterberg
-    2015), since a bootstrap of few units is too narrow.
+    Resamples in which the metric was undefined (NaN) are left out. With `units`, the number of
+    patients or cases resampled, the tails are those of Student's interval, since a bootstrap of few
+    units is too narrow.
+
+    References
+    ----------
+    Hesterberg (2015), What teachers should know about the bootstrap, Am. Stat. 69, 371-386.
 
     Examples
     --------
     >>> percentile_interval(range(101), level=0.9)
-    Interval(low=5.0, high=95.0, undefined=0)
+    (5.0, 95.0)
     """
     from scipy.special import ndtr
 
     tail = (1 - checked_level(level)) / 2
-    defined, undefined = _defined(replicates)
-    low, high = np.quantile(defined, ndtr(_normal_ends(tail, units)))
-    return Interval(float(low), float(high), undefined)
+    low, high = np.quantile(_defined(replicates), ndtr(_normal_ends(tail, units)))
+    return float(low), float(high)
 
 
 def bias_corrected_interval(
-    value: float,
-    replicates: ArrayLike,
-    level: float = 0.95,
-    *,
-    units: int | None = None,
-) -> Interval:
+    value: float, replicates: ArrayLike, level: float = 0.95, *, units: int | None = None
+) -> Ends:
     """Return Efron's bias-corrected interval.
 
         z₀ = Φ⁻¹(share of replicates below the value),   z = Φ⁻¹((1 ± level) / 2)
         ends = quantiles of the replicates at Φ(2 z₀ + z)
 
     Replicates equal to the value count half; with all on one side z₀ is that of half a replicate
-    on the other. The interval is extended to contain `value`; NaN replicates are counted; `units`
+    on the other. The interval is extended to contain `value`; NaN replicates are left out; `units`
     expands z as in `percentile_interval`.
 
     References
@@ -191,19 +180,19 @@ def bias_corrected_interval(
     Examples
     --------
     >>> bias_corrected_interval(50, range(101), level=0.9)
-    Interval(low=5.0, high=95.0, undefined=0)
+    (5.0, 95.0)
     """
     from scipy.special import ndtr, ndtri
 
     tail = (1 - checked_level(level)) / 2
     if not np.isfinite(value):
         raise InvalidInputError(f"value: must be finite; got {value}")
-    defined, undefined = _defined(replicates)
+    defined = _defined(replicates)
     below = float(np.mean(defined < value) + np.mean(defined == value) / 2)
     half = 0.5 / defined.size
     shift = ndtri(min(max(below, half), 1 - half))
     low, high = np.quantile(defined, ndtr(2 * shift + _normal_ends(tail, units)))
-    return Interval(min(float(low), value), max(float(high), value), undefined)
+    return min(float(low), value), max(float(high), value)
 
 
 class _Inversion:
@@ -377,16 +366,18 @@ def _normal_ends(tail: float, units: int | None) -> FloatArray:
     return ends
 
 
-def _defined(replicates: ArrayLike, name: str = "replicates") -> tuple[FloatArray, int]:
+def _defined(replicates: ArrayLike) -> FloatArray:
     values = np.asarray(replicates, dtype=np.float64)
     if values.ndim != 1 or values.size < 2:
         raise InvalidInputError(
-            f"{name}: must be one-dimensional, at least 2 of them; got shape {values.shape}"
+            f"replicates: must be one-dimensional, at least 2 of them; got shape {values.shape}"
         )
     defined = values[~np.isnan(values)]
     if defined.size == 0:
-        raise UndefinedMetricError(f"{name}: the metric is undefined in all {values.size} of them")
-    return defined, values.size - defined.size
+        raise UndefinedMetricError(
+            f"replicates: the metric is undefined in all {values.size} of them"
+        )
+    return defined
 
 
 def _checked_tables(deviation: ArrayLike, noise: ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.catalog import Metric
 from raterwise.inference import intervals, noise
 from raterwise.inference.jackknife import linearise, noise_expansion
+from raterwise.inference.measures import Measure
 from raterwise.inference.passes import Pass
 from raterwise.inference.small_samples import gap_interval
 from raterwise.summaries import through
@@ -33,42 +33,46 @@ little to do with another."""
 OF_CLASSES = ("per_class", "predicted_class")
 
 
-def invert(
-    row: Metric, own: Sequence[Options], value: float, passes: Sequence[Pass]
-) -> intervals.CalibrationInterval:
+def invert(value: float, measures: Sequence[Measure]) -> intervals.CalibrationInterval:
     """Return the interval of a non-negative error, or of a mean of such errors over passes.
 
     The debiased and the plugin calibration loss estimate the same quantity; the test is that of
     the plugin, which is a norm of the deviations. A debiased value is left as it is.
     """
-    plugin = [{**o, "estimator": "plugin"} if "estimator" in o else o for o in own]
-    found, level = _inverted(row, plugin, value, passes), passes[0].settings.level
-    less = [less_smooth(row, o, p) for o, p in zip(plugin, passes, strict=True)]
-    if row.closer is not None:
-        near = _inverted(row, less, value, passes)
+    first, plugin = measures[0].pass_, [_plugin(m) for m in measures]
+    found = _inverted(value, plugin)
+    if measures[0].row.closer is not None:
+        near = _inverted(value, [replace(m, own=less_smooth(m)) for m in plugin])
         found = replace(found, low=min(found.low, near.low), high=max(found.high, near.high))
-    if len(passes) == 1 and passes[0].units is not None:
-        found = _at_zero(found, row, plugin[0], value, passes[0])
+    if len(measures) == 1 and first.units is not None:
+        found = _at_zero(found, value, plugin[0])
     middle = min(max(found.debiased, found.low), found.high)
-    found = replace(found, debiased=middle, p_value=_as_the_interval_says(found, level))
-    already = all(o.get("estimator") == "debiased" for o in own)
+    p = _as_the_interval_says(found, first.settings.level)
+    found = replace(found, debiased=middle, p_value=p)
+    already = all(m.own.get("estimator") == "debiased" for m in measures)
     return replace(found, debiased=value) if already else found
 
 
-def less_smooth(row: Metric, own: Options, pass_: Pass) -> Options:
+def _plugin(measure: Measure) -> Measure:
+    own = measure.own
+    return replace(measure, own={**own, "estimator": "plugin"}) if "estimator" in own else measure
+
+
+def less_smooth(measure: Measure) -> Options:
     """Return the options under which so many independent cases are smoothed less, if any are."""
-    if row.closer is None:
-        return own
+    pass_, closer = measure.pass_, measure.row.closer
+    if closer is None:
+        return measure.own
     grouped = pass_.facts.grouped and pass_.units is not None
-    effect = _design_effect(row, own, pass_) if grouped else 1.0
-    return row.closer(own, pass_.cases / max(effect, 1.0))
+    effect = _design_effect(measure) if grouped else 1.0
+    return closer(measure.own, pass_.cases / max(effect, 1.0))
 
 
-def _design_effect(row: Metric, own: Options, pass_: Pass) -> float:
+def _design_effect(measure: Measure) -> float:
     """Return by how much larger patients were seen to make the noise than cases would."""
-    cells = pass_.cells(row, own)
+    cells = measure.cells
     table, shape = cells.table, cells.table.weight.shape
-    fine = pass_.noise_of_cells(table, _often(cells))
+    fine = measure.pass_.noise_of_cells(table, _often(cells))
     deviation = cells.by_cell.by_channel(4, *shape) - cells.by_cell.by_channel(3, *shape)
     variance = float(table.weight.sum() ** 2 * (fine**2).sum())
     return noise.design_effect(deviation, cells.sums_by_unit(1), variance, least=0.0)
@@ -79,11 +83,9 @@ def _often(cells: Any) -> int:
     return len(cells.table.weight) if _asked(cells) == "per_class" else 1
 
 
-def _inverted(
-    row: Metric, own: Sequence[Options], value: float, passes: Sequence[Pass]
-) -> intervals.CalibrationInterval:
+def _inverted(value: float, measures: Sequence[Measure]) -> intervals.CalibrationInterval:
     """Return the true errors under which the observed one is neither too large nor too small."""
-    parts = [_Deviations.of(row, o, p) for o, p in zip(own, passes, strict=True)]
+    parts = [_Deviations.of(measure) for measure in measures]
     bins = max(part.observed.shape[-1] for part in parts)
     observed = np.concatenate([part.padded(part.observed, bins) for part in parts], axis=-2)
     drawn = np.concatenate([part.padded(part.noise, bins) for part in parts], axis=-2)
@@ -98,8 +100,9 @@ def _inverted(
         ]
         return np.asarray(np.mean(errors, axis=0))
 
+    level = measures[0].pass_.settings.level
     return intervals.calibration_interval(
-        norm, observed, drawn, passes[0].settings.level, value=value, least_noise=least
+        norm, observed, drawn, level, value=value, least_noise=least
     )
 
 
@@ -126,23 +129,23 @@ class _Deviations:
     norm: Callable[[FloatArray], FloatArray]
 
     @staticmethod
-    def of(row: Metric, own: Options, pass_: Pass) -> _Deviations:
-        table, level = pass_.table(row, own), pass_.settings.level
-        total = table.weight.sum()
+    def of(measure: Measure) -> _Deviations:
+        table, pass_ = measure.table, measure.pass_
+        total, level = table.weight.sum(), pass_.settings.level
         observed = table.deviation / total
         drawn: Any = 0.0
         if pass_.units is not None:
-            expansion = noise_expansion(pass_.unit_sizes(row, own), level)
-            drawn = drawn + expansion * (_relative(pass_.stack(row, own)) - observed)
+            expansion = noise_expansion(measure.unit_sizes, level)
+            drawn = drawn + expansion * (_relative(measure.stack) - observed)
         if pass_.rater_draws is not None:  # labels that are drawn twice agree with each other
-            by_rater = _relative(pass_.rater_stack(row, own))
+            by_rater = _relative(measure.rater_stack)
             scale = pass_.rater_draws.expansion(level)
             drawn = drawn + scale * (by_rater - by_rater.mean(axis=0))
         return _Deviations(
             observed,
             drawn,
-            pass_.least_noise(row, own),
-            lambda deviation: row.over(table.with_deviation(deviation * total), own),
+            measure.least_noise(),
+            lambda deviation: measure.over(table.with_deviation(deviation * total)),
         )
 
     @staticmethod
@@ -158,31 +161,31 @@ def _relative(stack: Any) -> FloatArray:
 
 
 def _at_zero(
-    found: intervals.CalibrationInterval, row: Metric, own: Options, value: float, pass_: Pass
+    found: intervals.CalibrationInterval, value: float, measure: Measure
 ) -> intervals.CalibrationInterval:
     """Return the interval with the test at zero, and with what few errors cannot exclude."""
-    if "other_scale" in row.tags:  # what few errors allow is a gap
+    tags, pass_, cells = measure.row.tags, measure.pass_, measure.cells
+    if "other_scale" in tags:  # what few errors allow is a gap
         return found
-    cells = pass_.cells(row, own)
     level, question = pass_.settings.level, _asked(cells)
     varies = found.high - found.low > 1e-9  # not where all cases are wrong and sure
     gap = None
     if question in OF_CLASSES:
-        least, most = _ends_of_classes(row, own, pass_)
+        least, most = _ends_of_classes(measure)
     elif question in ONE_SCORE:
         least, most = _overall_gap(cells, level)
         # Most cases may be nearer than the mean: few errors widen a quantile, and raise no end.
-        gap = (0.0 if "quantile" in row.tags else least), most
+        gap = (0.0 if "quantile" in tags else least), most
     else:
         return found
     ends = found.low if varies else least, max(found.high, most)
-    if question in ONE_SCORE and "kernel" in row.tags:
+    if question in ONE_SCORE and "kernel" in tags:
         ends = ends[0], max(ends[1], _high_of_bins(cells, pass_))
     # A soft table lacks the mean score of hard bins. Where raters are a sample too, the noise at
     # zero is not that of the model's probabilities: another panel would be off in another way.
     if cells.plan.soft or pass_.rater_draws is not None:
         return replace(found, low=min(ends[0], value), high=max(ends[1], value))
-    p = _p_of_calibration(row, own, pass_)
+    p = _p_of_calibration(measure)
     low, high = noise.zero_tested_ends(ends, value, p, level, gap)
     return replace(found, low=low, high=high, p_value=p)
 
@@ -202,16 +205,16 @@ def _overall_gap(cells: Any, level: float) -> tuple[float, float]:
     return gap_interval(rate, float(cells.table.score.sum() / cells.table.weight.sum()), level)
 
 
-def _ends_of_classes(row: Metric, own: Options, pass_: Pass) -> tuple[float, float]:
+def _ends_of_classes(measure: Measure) -> tuple[float, float]:
     """Return the error that the wrong decisions about a class allow, at least and at most.
 
     Of the class whose decisions (z above 1/2 or not) can be off by most, the gap between how many
     are wrong and how many the model expects to be; another class is off by as much, since what is
     not the one is the other. Errors of each predicted class are those of all together.
     """
-    table, sizes = pass_.cells(row, own).table, pass_.unit_sizes(row, own)
+    table, sizes = measure.cells.table, measure.unit_sizes
     sure = table.score >= table.weight / 2
-    one = pass_.cells(row, own).plan.question.name == "predicted_class"
+    one = measure.cells.plan.question.name == "predicted_class"
     often = 1 if one else len(table.weight)
     total = float(table.weight.sum()) / often
 
@@ -220,10 +223,9 @@ def _ends_of_classes(row: Metric, own: Options, pass_: Pass) -> tuple[float, flo
         return np.asarray(each.sum(axis=-1, keepdims=True) if one else each)
 
     seen, expected = wrong(table.positive, table.weight), wrong(table.score, table.weight)
-    lefts = pass_.rests(row, own, smoothed=False)
-    rest = [wrong(left.positive, left.weight) for left in lefts]
+    rest = [wrong(left.positive, left.weight) for left in measure.rests(smoothed=False)]
     by_unit, weight = seen - np.concatenate(rest), sizes / often
-    level = pass_.settings.level
+    level = measure.pass_.settings.level
     gaps = [
         gap_interval(linearise(s / total, _without(u, weight), weight), e / total, level)
         for s, u, e in zip(seen, by_unit.T, expected, strict=True)
@@ -232,9 +234,9 @@ def _ends_of_classes(row: Metric, own: Options, pass_: Pass) -> tuple[float, flo
     off = np.zeros_like(table.weight)
     off[slice(None) if one else worst[:2]] = 1
     moved = np.where(sure, -off, off) * table.weight
-    smoother, full = pass_.smoother(row, own), pass_.table(row, own)
+    smoother, full = measure.smoother, measure.table
     moved = moved if smoother is None else through(smoother, moved)
-    least, most = (row.over(full.with_deviation(g * moved), own) for g in gaps[worst[0]])
+    least, most = (measure.over(full.with_deviation(g * moved)) for g in gaps[worst[0]])
     return float(least), float(most)
 
 
@@ -245,21 +247,21 @@ def _without(hits: FloatArray, weight: FloatArray) -> FloatArray:
     return np.asarray(np.where(rest > 0, without, hits.sum() / weight.sum()))
 
 
-def _p_of_calibration(row: Metric, own: Options, pass_: Pass) -> float:
+def _p_of_calibration(measure: Measure) -> float:
     """Return how often a calibrated model with these probabilities shows so large an error."""
-    cells, full = pass_.cells(row, own), pass_.table(row, own)
+    cells, full, pass_ = measure.cells, measure.table, measure.pass_
     draws = _calibrated_draws(cells, pass_, _often(cells))
     if pass_.facts.grouped:  # of single cases, squared deviations would let a model excuse itself
-        effect, sizes = _design_effect(row, own, pass_), cells.sums_by_unit(1)
+        effect, sizes = _design_effect(measure), cells.sums_by_unit(1)
         random = np.random.default_rng([pass_.settings.seed, CONSISTENCY, 1])
         apart = max(len(cells.table.weight) - 1, 1)
         draws = noise.of_patients(draws, effect, sizes, apart, random=random)
-    smoother = pass_.smoother(row, own)
+    smoother = measure.smoother
     draws = draws if smoother is None else through(smoother, draws)
     whole = full.weight.sum()
 
     def norm(moved: FloatArray) -> FloatArray:
-        return row.over(full.with_deviation(moved * whole), own)
+        return measure.over(full.with_deviation(moved * whole))
 
     return noise.p_of_calibration(norm, float(norm(full.deviation / whole)), draws)
 

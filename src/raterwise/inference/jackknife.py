@@ -153,39 +153,28 @@ def student_interval(found: Linearised, level: float = 0.95) -> Ends:
     return found.value - reach, found.value + reach
 
 
-def two_sided_p(found: Linearised, null: float = 0.0) -> float:
-    """Return Student's p of "the truth is `null`", at most 1 - level exactly where an interval
-    of `student_interval` excludes it: one calculation gives both.
+def two_sided_p(found: Linearised) -> float:
+    """Return Student's p of "the truth is 0".
+
+    It is at most 1 - level exactly where `student_interval` excludes 0: one calculation gives both.
 
     >>> round(two_sided_p(linearise(2.0, [2.5, 2.0, 1.5])), 4)  # t = 2 sqrt(3), 2 degrees
     0.0742
     """
     from scipy.special import stdtr
 
-    gap = abs(found.value - null)
     if found.error == 0:
-        return 1.0 if gap == 0 else 0.0
-    return float(2 * stdtr(found.freedom, -gap / found.error))
+        return 1.0 if found.value == 0 else 0.0
+    return float(2 * stdtr(found.freedom, -abs(found.value) / found.error))
 
 
-@dataclass(frozen=True, slots=True)
-class Crossed:
-    """The error of an estimate over two crossed populations, and where it comes from."""
+def crossed(sources: Sequence[Linearised]) -> tuple[Linearised, list[float]]:
+    """Return the error when both cases and raters are samples, and the share of each in it.
 
-    total: Linearised
-    shares: tuple[float, ...]
-    """The part of each source in the variance; they add up to 1."""
-
-
-def crossed(sources: Sequence[Linearised], overlap: float = 0.0) -> Crossed:
-    """Return the error when both cases and raters are samples of populations.
-
-        V = V_cases + V_raters − V_overlap,      freedom = V² / Σ V_j² / ν_j   (Satterthwaite)
+        V = V_cases + V_raters,      freedom = V² / Σ V_j² / ν_j   (Satterthwaite)
 
     Each V_j is that of leaving out one unit of one population. Both contain the noise of the
-    single rating; `overlap` is its variance (leaving out the ratings of one rater in one case at a
-    time), 0 where it is not known, which errs on the wide side by at most that. V is never below
-    the largest of its sources.
+    single rating, which is not taken off: the sum errs on the wide side by at most that.
 
     References
     ----------
@@ -194,26 +183,22 @@ def crossed(sources: Sequence[Linearised], overlap: float = 0.0) -> Crossed:
 
     >>> cases = Linearised(0.8, 0.03, 99, 100, 100)
     >>> raters = Linearised(0.8, 0.04, 2, 3, 3)
-    >>> both = crossed([cases, raters])
-    >>> round(both.total.error, 3), round(both.total.freedom, 2), [round(s, 2) for s in both.shares]
+    >>> both, shares = crossed([cases, raters])
+    >>> round(both.error, 3), round(both.freedom, 2), [round(share, 2) for share in shares]
     (0.05, 4.85, [0.36, 0.64])
     """
     variances = np.array([source.error**2 for source in sources])
-    largest = int(variances.argmax())
-    variance = max(float(variances.sum()) - overlap, float(variances[largest]))
+    variance = float(variances.sum())
     spread = sum(v**2 / s.freedom for v, s in zip(variances, sources, strict=True))
     freedom = variance**2 / spread if spread > 0 else min(s.freedom for s in sources)
-    total = variances.sum()
-    return Crossed(
-        Linearised(
-            sources[0].value,
-            math.sqrt(variance),
-            max(float(freedom), min(s.freedom for s in sources)),
-            min(s.worth for s in sources),
-            min(s.units for s in sources),
-        ),
-        tuple(float(v / total) if total > 0 else 1 / len(sources) for v in variances),
+    both = Linearised(
+        sources[0].value,
+        math.sqrt(variance),
+        max(float(freedom), min(s.freedom for s in sources)),
+        min(s.worth for s in sources),
+        min(s.units for s in sources),
     )
+    return both, [float(v / variance) if variance > 0 else 1 / len(sources) for v in variances]
 
 
 def student_quantile(found: Linearised, level: float) -> float:

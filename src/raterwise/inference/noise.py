@@ -72,7 +72,7 @@ def soft_noise(
     return np.sqrt(np.clip(mean * (1 - mean), 0, None)) * spread
 
 
-def coarser_cells(weight: ArrayLike, bins: int | None = None) -> FloatArray:
+def coarser_cells(weight: ArrayLike) -> FloatArray:
     """Return (cells, bins): which bin of equal mass each cell of rising scores belongs to.
 
     A smoothed norm cannot see deviations that change sign within the kernel's width, so that its
@@ -80,14 +80,11 @@ def coarser_cells(weight: ArrayLike, bins: int | None = None) -> FloatArray:
     The same deviations summed over bins keep their signs apart; 2 n^(1/3) bins, at least 15, for a
     weight of n cases, as many as can be told from noise.
 
-    >>> coarser_cells([1.0, 1.0, 2.0], bins=2)
-    array([[1., 0.],
-           [1., 0.],
-           [0., 1.]])
+    >>> coarser_cells([1.0] * 30).sum(axis=0).tolist() == [2.0] * 15
+    True
     """
     mass = np.asarray(weight, dtype=np.float64)
-    if bins is None:
-        bins = int(np.clip(round(2 * float(mass.sum()) ** (1 / 3)), 15, max(len(mass), 15)))
+    bins = int(np.clip(round(2 * float(mass.sum()) ** (1 / 3)), 15, max(len(mass), 15)))
     upto = np.cumsum(mass)
     place = np.clip(bins * (upto - mass / 2) / max(float(upto[-1]), 1e-300), 0, bins - 1)
     return np.eye(bins)[place.astype(np.int64)]
@@ -100,7 +97,6 @@ def calibrated_draws(
     raters: float = 1,
     agreement: float = 1,
     *,
-    effect: float = 1,
     draws: int = 1000,
     random: np.random.Generator,
 ) -> FloatArray:
@@ -109,11 +105,11 @@ def calibrated_draws(
     Labels are drawn from the model's own probabilities (consistency resampling). In a cell with
     the part `share` of all cases and the mean score z̄ they are binomial,
 
-        d = share · (X / n − z̄) √D,     X ~ Binomial(n, z̄),   n = share · cases / (a + (1 − a) / R)
+        d = share · (X / n − z̄),     X ~ Binomial(n, z̄),   n = share · cases / (a + (1 − a) / R)
 
-    with R raters of agreement a and the design effect D ≥ 1 of patients, as in `calibrated_noise`.
-    n is rounded and the spread corrected for it. Cells of one channel hold different cases, so
-    they are independent; channels that hold the same cases are not (`in_concert`).
+    with R raters of agreement a, as in `calibrated_noise`. n is rounded and the spread corrected
+    for it. Cells of one channel hold different cases, so they are independent;
+    channels that hold the same cases are not (`in_concert`).
 
     References
     ----------
@@ -131,7 +127,7 @@ def calibrated_draws(
     number = part * cases / (agreement + (1 - agreement) / raters)
     whole = np.maximum(np.round(number), 1)
     drawn = random.binomial(whole.astype(np.int64), mean, size=(draws, *mean.shape)) / whole - mean
-    spread = np.sqrt(whole / np.where(number > 0, number, 1) * max(effect, 1.0))
+    spread = np.sqrt(whole / np.where(number > 0, number, 1))
     return np.asarray(part * spread * drawn)
 
 

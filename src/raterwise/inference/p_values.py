@@ -12,36 +12,35 @@ from dataclasses import replace
 
 import numpy as np
 
-from raterwise.catalog import Metric
+from raterwise.inference.measures import Measure
 from raterwise.inference.noise import zero_tested_ends
-from raterwise.inference.passes import Pass
 from raterwise.results.estimate import Estimate
 from raterwise.summaries import through
-from raterwise.types import Options
 
 SIGNS = 11
 """The stream of random numbers that draws the signs."""
 
 
-def tested(row: Metric, own: Options, found: Estimate, pass_: Pass) -> Estimate:
+def tested(measure: Measure, found: Estimate) -> Estimate:
     """Return the estimate with the p-value of the metric's test, and an interval that agrees.
 
     Without units to make a test of, or where raters are a sample too, there is no p-value.
     """
-    if row.test == "normal":
-        return _of_z(row, own, found, pass_)
-    p = _of_signs(row, own, pass_)
+    if measure.row.test == "normal":
+        return _of_z(measure, found)
+    p = _of_signs(measure)
     if p is None or found.low is None or found.high is None or found.value is None:
         return replace(found, p_value=p)
-    ends = zero_tested_ends((found.low, found.high), found.value, p, pass_.settings.level)
+    level = measure.pass_.settings.level
+    ends = zero_tested_ends((found.low, found.high), found.value, p, level)
     return replace(found, low=ends[0], high=ends[1], p_value=p)
 
 
-def _of_z(row: Metric, own: Options, found: Estimate, pass_: Pass) -> Estimate:
+def _of_z(measure: Measure, found: Estimate) -> Estimate:
     """Return z with its p-value, and z ± what a calibrated model's z varies by."""
     from scipy.stats import norm, t
 
-    value = found.value
+    value, pass_ = found.value, measure.pass_
     assert value is not None
     if pass_.rater_draws is not None:
         return replace(found, p_value=None)
@@ -49,7 +48,7 @@ def _of_z(row: Metric, own: Options, found: Estimate, pass_: Pass) -> Estimate:
     if pass_.facts.grouped:
         if pass_.units is None or pass_.units < 2:
             return replace(found, p_value=None)
-        sums = pass_.cells(row, own).sums_by_unit(4)
+        sums = measure.unit_positives
         spread, total = float(np.sqrt((sums**2).sum())), float(sums.sum())
         if spread == 0:
             return replace(found, p_value=None)
@@ -62,15 +61,16 @@ def _of_z(row: Metric, own: Options, found: Estimate, pass_: Pass) -> Estimate:
     return replace(found, low=value - half, high=value + half, p_value=p)
 
 
-def _of_signs(row: Metric, own: Options, pass_: Pass) -> float | None:
+def _of_signs(measure: Measure) -> float | None:
+    row, pass_ = measure.row, measure.pass_
     if not pass_.resampled or pass_.units is None or pass_.rater_draws is not None:
         return None
     random = np.random.default_rng([pass_.settings.seed, SIGNS])
     signs = random.integers(0, 2, (pass_.settings.resamples, pass_.units), np.int8) * 2 - 1
-    if pass_.of_rows(row):
+    if measure.of_rows:
         assert row.products is not None
-        return p_of_signs(row.products(pass_.summary(row), own, pass_.units), signs)
-    cells, smoother = pass_.cells(row, own), pass_.smoother(row, own)
+        return p_of_signs(row.products(measure.scores(), measure.own, pass_.units), signs)
+    cells, smoother = measure.cells, measure.smoother
     assert smoother is not None
     channels, bins = cells.table.weight.shape
     drawn = cells.by_cell.resampled(signs, channels * bins).reshape(len(signs), channels, bins, -1)

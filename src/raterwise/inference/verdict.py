@@ -182,10 +182,9 @@ def _patients(predictions: Predictions) -> int | None:
 
 
 def _summed(predictions: Predictions) -> DeviationSums:
-    plan, groups = DeviationPlan(predictions.groups is not None), predictions.groups
-    number = 1 if groups is None else len(predictions.group_ids)
-    units = None if groups is None else groups
-    found: DeviationSums = summarise(predictions, [plan], units=units, num_units=number)[plan]
+    groups = predictions.groups
+    plan, number = DeviationPlan(groups is not None), len(predictions.group_ids) or 1
+    found: DeviationSums = summarise(predictions, [plan], units=groups, num_units=number)[plan]
     return found
 
 

@@ -174,9 +174,8 @@ def evaluate_multilabel(
         request = request.about_the_positive_class()
     answers = answers_of(ratings, positives, raters, settings, np.shape(probs))
     findings = _Findings.of(
-        probs, *counted(answers, positives, raters), names, weights, groups, on_unrated
+        probs, *counted(answers, positives, raters), answers, names, weights, groups, on_unrated
     )
-    findings = replace(findings, answers=answers)
     refuse_source_alone(target_prevalence, source_prevalence)
     if target_prevalence is not None:
         findings = findings.at_prevalence(target_prevalence, source_prevalence)
@@ -205,16 +204,17 @@ class _Findings:
     probs: Array
     positives: Array
     raters: Array
+    answers: Array | None
+    """(N, L, R): what each rater said, where that is known; negative is no rating."""
     titles: tuple[str, ...]
     priors: tuple[Prior, ...] = ()
     """Of each finding, where it is to count as in use."""
-    answers: Array | None = None
-    """(N, L, R): what each rater said, where that is known; negative is no rating."""
 
     @staticmethod
     def of(
-        probs: Any, positives: Any, raters: Any, names: Any, weights: Any, groups: Any, on: str
-    ) -> _Findings:
+        probs: Any, positives: Any, raters: Any, answers: Array | None, names: Any, weights: Any,
+        groups: Any, on: str,
+    ) -> _Findings:  # fmt: skip
         array, counts, labelled = checked(probs, positives, raters)
         titles = titles_of(names, array.shape[1])
         choose("on_unrated", on, ("error", "drop"))
@@ -228,7 +228,7 @@ class _Findings:
             )
         said = np.zeros(len(array), int)
         cases = Predictions.of(array[:, 0], said, weights=weights, groups=groups)
-        return _Findings(cases, array, counts, labelled, tuple(titles))
+        return _Findings(cases, array, counts, labelled, answers, tuple(titles))
 
     def finding(self, i: int, cases: Predictions) -> tuple[Predictions, NDArray[np.int64]]:
         """Return one finding of some of the cases, and which of them they are: those rated."""
@@ -330,12 +330,8 @@ def _mean_of(row: Metric, having: Sequence[Judged], findings: int) -> Estimate:
         return replace(point, undefined="it is undefined for every finding")
     own = having[0].asked[row.name][1]  # as of all of them
     point = replace(blank(row, own), dropped=findings - len(having))
-    parts = []
-    for judged in having:
-        value = judged.estimates[row.name].value
-        assert judged.pass_ is not None and value is not None
-        parts.append((judged.pass_, value))
-    return mean_estimate(row, [judged.asked[row.name][1] for judged in having], point, parts)
+    values = [value for j in having if (value := j.estimates[row.name].value) is not None]
+    return mean_estimate(point, [judged.measures()[row.name] for judged in having], values)
 
 
 def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> Results:

@@ -20,6 +20,7 @@ from raterwise.evaluation.request import Request
 from raterwise.inference.differences import correlation_of, difference_interval
 from raterwise.inference.draws import resampling_units
 from raterwise.inference.jackknife import linearise, student_interval
+from raterwise.inference.measures import Measure
 from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
 from raterwise.inference.small_samples import proportion_interval
@@ -104,18 +105,6 @@ def against_readers(
     (0.75, 0.875)
     """
     predictions = Predictions.of(probs, labels, groups=groups, weights=weights, on_unrated="drop")
-    return judge_readers(predictions, metrics, options=options, level=level, seed=seed)
-
-
-def judge_readers(
-    predictions: Predictions,
-    metrics: str | Sequence[str] | None = None,
-    *,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-) -> AgainstReaders:
-    """Return the same of checked predictions."""
     if predictions.labels.ratings is None:
         raise InvalidInputError(
             "labels: must say who said what, as from_ratings and from_long do; label counts do not"
@@ -252,10 +241,10 @@ def _both(pair: _Pair, row: Metric, own: Mapping[str, Any], settings: Settings) 
     for digest in (pair.model, pair.reader):
         try:
             digest.facts.require_raters(row.raters_needed(own), settings.on_single)
-            pass_ = Pass(digest, {row.name: (row, own)}, settings)
-            value = pass_.value(row, own)[0]
-            at = float(row.over(pass_.table(row, own), own))
-            without = pass_.without_each(row, own) + (value - at)
+            measure = Measure(row, own, Pass(digest, {row.name: (row, own)}, settings))
+            value = measure.value()[0]
+            at = float(measure.over(measure.table))
+            without = measure.without_each() + (value - at)
         except RaterwiseError:
             return None
         if not np.isfinite(value):

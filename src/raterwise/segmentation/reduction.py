@@ -13,7 +13,8 @@ from raterwise.curves.reliability import curves_of
 from raterwise.errors import InvalidInputError
 from raterwise.evaluation.judged import Judged, judge, results_of
 from raterwise.inference.draws import multiplicities
-from raterwise.inference.estimates import RaterMeans, blank, mean_over_units
+from raterwise.inference.estimates import blank, mean_over_units
+from raterwise.inference.measures import Measure
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import Panels, RaterDraws
 from raterwise.results import Estimate, Results
@@ -122,10 +123,8 @@ class Reduction:
 
     def _pooled(self, notes: tuple[str, ...]) -> Results:
         judged = judge(self.digest(), self.request.request)
-        by_class: Mapping[str, tuple[float, ...]] = {}
-        if judged.pass_ is not None:
-            defined = {name for name, e in judged.estimates.items() if e.value is not None}
-            by_class = values_by_class(judged.pass_, judged.asked, defined)
+        measures = judged.measures().items()
+        by_class = values_by_class(m for n, m in measures if judged.estimates[n].value is not None)
         return results_of(judged, notes=notes, origin=ORIGIN, per_class=by_class)
 
     def judged_images(self) -> Judged:
@@ -149,7 +148,7 @@ class Reduction:
                 estimates[row.name], replicates[row.name] = mean_over_units(
                     point, values[defined], codes[defined], times, settings,
                     row.within_bounds(-np.inf, np.inf, own, self.num_classes or 2),
-                    None if panels is None else self._by_raters(row, panels),
+                    None if panels is None else self._by_raters(row, point.value, panels),
                 )  # fmt: skip
         digest = self.digest()
         return Judged(request, digest, estimates, self._rated(digest), None, replicates)
@@ -176,20 +175,20 @@ class Reduction:
             per_class={name: tuple(float(v) for v in each) for name, each in by_class.items()},
         )
 
-    def _by_raters(self, row: Metric, panels: Panels) -> RaterMeans:
-        """Return the mean over the images for every panel of raters."""
+    def _by_raters(
+        self, row: Metric, value: float, panels: Panels
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the mean over the images with every resample of raters, and without each."""
         means, seed = {}, self.request.request.settings.seed
         for panel in panels.different:
             each = np.array([case.by_panel[panel][row.name] for case in self._values])
             defined = each[~np.isnan(each)]
             means[panel] = float(defined.mean()) if len(defined) else np.nan
         draws = RaterDraws.of_panels(panels, {panel: {} for panel in means}, seed)
-        return RaterMeans(
-            draws,
-            np.array([means[panel] for panel in panels.drawn]),
-            np.array([means[panel] for panel in panels.left_out]),
-            row.of_pairs,
+        drawn, without = (
+            np.array([means[panel] for panel in which]) for which in (panels.drawn, panels.left_out)
         )
+        return draws.replicates(value, drawn, without, of_pairs=row.of_pairs), without
 
     def _point(self, name: str, empty: Estimate, undefined: str) -> Estimate:
         """Return the mean over the images on which a metric has a value."""
@@ -234,4 +233,4 @@ class Reduction:
         rated, digest = judged.asked, judged.digest
         drawn = {name: rated[name] for name in self.request.drawn if name in rated}
         pass_ = Pass(digest, drawn, self.request.request.settings)
-        return curves_of(pass_, drawn, digest.facts.class_names)
+        return curves_of([Measure(*one, pass_) for one in drawn.values()], digest.facts.class_names)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.evaluation.request import Request
+from raterwise.inference.measures import Measure
 from raterwise.inference.passes import Asked, Pass
 from raterwise.inference.raters import Panel, Panels
 from raterwise.rules import choose
@@ -88,18 +88,22 @@ class ImageRequest:
             return CaseValues.of(digest, self) if per_case else digest
         mark = replace(digest.facts.fingerprint, raters=Fingerprint.of_text(*by).labels)
         digest = replace(digest, facts=replace(digest.facts, fingerprint=mark))
-        known: dict[Panel, Digest | None] = {}
-        found: dict[Panel, Digest | None] = {}
+        known: dict[Panel, Any] = {}  # panels that count the masks of this image alike share one
+        found: dict[Panel, Any] = {}
         for panel in panels.different:
             times = times_of(by, self.raters, panel)
             if times not in known:
-                known[times] = _of_panel(voxels, times, plans)
+                own = _of_panel(voxels, times, plans)
+                if per_case:
+                    known[times] = _values_alone(own, self.request)
+                elif own is None:
+                    known[times] = {plan: plan.empty(digest.facts.classes) for plan in plans}
+                else:
+                    known[times] = own.summaries
             found[panel] = known[times]
         if per_case:
-            return replace(CaseValues.of(digest, self), by_panel=_values_of(found, self))
-        empty = {plan: plan.empty(digest.facts.classes) for plan in plans}
-        tables = {p: empty if made is None else made.summaries for p, made in found.items()}
-        return replace(digest, panels=tables)
+            return replace(CaseValues.of(digest, self), by_panel=found)
+        return replace(digest, panels=found)
 
 
 def _digest_of(voxels: Voxels, plans: list[Any]) -> Digest:
@@ -156,7 +160,8 @@ class CaseValues:
         drawn = {row.plan(own) for row, own in asked.drawn.values()}
         drawn |= set(asked.request.verdict_plans(grouped=True))
         tables = {plan: table for plan, table in digest.summaries.items() if plan in drawn}
-        by_class = values_by_class(pass_, asked.request.asked, defined)
+        chosen = [one for name, one in asked.request.asked.items() if name in defined]
+        by_class = values_by_class(Measure(*one, pass_) for one in chosen)
         return CaseValues(replace(digest, summaries=tables), values, by_class)
 
 
@@ -167,7 +172,7 @@ def _values(pass_: Pass, request: Request) -> dict[str, tuple[float, float | Non
     for name, (row, own) in request.asked.items():
         try:
             pass_.facts.require_raters(row.raters_needed(own, on_single), on_single)
-            value, bound = pass_.value(row, own)
+            value, bound = Measure(row, own, pass_).value()
         except RaterwiseError as error:
             values[name] = (float("nan"), None, str(error))
             continue
@@ -176,31 +181,20 @@ def _values(pass_: Pass, request: Request) -> dict[str, tuple[float, float | Non
     return values
 
 
-def _values_of(
-    panels: Mapping[Panel, Digest | None], asked: ImageRequest
-) -> dict[Panel, dict[str, float]]:
-    """Return the values of every panel; those that panels share are made once."""
-    request, known = asked.request, {}
-    for digest in panels.values():
-        if id(digest) not in known:
-            none = dict.fromkeys(request.asked, float("nan"))
-            if digest is not None:
-                found = _values(Pass(digest, request.asked, request.settings), request)
-                none = {name: value for name, (value, _, _) in found.items()}
-            known[id(digest)] = none
-    return {panel: known[id(digest)] for panel, digest in panels.items()}
+def _values_alone(digest: Digest | None, request: Request) -> dict[str, float]:
+    """Return the metrics of a panel; NaN where they are undefined, or it rated no voxel."""
+    if digest is None:
+        return dict.fromkeys(request.asked, float("nan"))
+    found = _values(Pass(digest, request.asked, request.settings), request)
+    return {name: value for name, (value, _, _) in found.items()}
 
 
-def values_by_class(pass_: Pass, asked: Asked, defined: set[str]) -> dict[str, tuple[float, ...]]:
+def values_by_class(measures: Iterable[Measure]) -> dict[str, tuple[float, ...]]:
     """Return one value per class of the metrics that are made of one table per class."""
-    return {
-        name: _by_class(row, own, pass_.table(row, own))
-        for name, (row, own) in asked.items()
-        if name in defined and "by_class" in row.tags
-    }
+    return {m.row.name: _by_class(m) for m in measures if "by_class" in m.row.tags}
 
 
-def _by_class(row: Metric, own: Mapping[str, Any], table: BinTable) -> tuple[float, ...]:
-    channels = range(table.sums.shape[-3])
-    tables = [BinTable(table.sums[..., k : k + 1, :, :]) for k in channels]
-    return tuple(float(row.over(one, own)) for one in tables)
+def _by_class(measure: Measure) -> tuple[float, ...]:
+    sums = measure.table.sums
+    tables = [BinTable(sums[..., k : k + 1, :, :]) for k in range(measure.channels)]
+    return tuple(float(measure.over(table)) for table in tables)

@@ -22,6 +22,7 @@ from raterwise.errors import (
     InvalidTypeError,
     MissingExtraError,
     RaterwiseError,
+    named,
 )
 from raterwise.inference.settings import Progress
 from raterwise.io.manifests import CaseFiles
@@ -33,7 +34,7 @@ from raterwise.segmentation.reduction import Reduction
 from raterwise.segmentation.request import CaseValues, ImageRequest
 from raterwise.segmentation.subgroups import LevelImages
 from raterwise.streaming.in_process import results_here
-from raterwise.streaming.saved import Checkpoint, load_digest, save_digest, stamp
+from raterwise.streaming.saved import Checkpoint, load_saved, save_digest, stamp
 from raterwise.summaries.digest import Digest
 
 Source = Case | CaseFiles | Callable[[], Case]
@@ -76,13 +77,14 @@ class Measured:
     @staticmethod
     def load(path: Path, identity: str = "") -> Measured:
         """Read what `save` wrote."""
-        digest, about = load_digest(path, identity)
-        kept: Digest | CaseValues = digest
+        saved = load_saved(path, identity)
+        kept: Digest | CaseValues = saved.digest
+        about = saved.options
         if "values" in about:
             values = {name: tuple(value) for name, value in about["values"].items()}
             by_class = {name: tuple(each) for name, each in about["per_class"].items()}
             by_panel = {tuple(panel): v for panel, v in about.get("by_panel", ())}
-            kept = CaseValues(digest, values, by_class, by_panel)
+            kept = CaseValues(saved.digest, values, by_class, by_panel)
         return Measured(about["name"], about["patient"], kept)
 
 
@@ -153,7 +155,6 @@ def measured(
             items,
             lambda item: (item, _open(job, item)),
             lambda opened: _measure_opened(job, *opened),
-            name_of=_name_of,
             total=total,
             checkpoint=checkpoint,
             progress=progress,
@@ -170,7 +171,6 @@ def measured(
             partial(measure, replace(job, maps=maps)),
             items,
             own,
-            name_of=_name_of,
             total=total,
             checkpoint=checkpoint,
             progress=progress,
@@ -195,8 +195,7 @@ def _open(job: Job, item: _Item) -> _Opened | Bad:
     except MissingExtraError:
         raise  # which is nobody's bad image
     except (RaterwiseError, OSError) as error:
-        text = str(error)
-        return Bad(text if item.name in text else f"{item.name}: {text}")
+        return Bad(named(error, item.name))
 
 
 def _of_files(files: CaseFiles, spacing: tuple[float, ...] | None = None) -> _Opened:
@@ -260,10 +259,6 @@ def _write_map(folder: Path, case: Case, affine: NDArray[np.float64] | None) -> 
     one_channel = case.layout == "labels" and probs.shape == masks[0].shape
     values = disagreement_map(probs, one_channel=one_channel, region=case.region)
     write_nifti(folder / map_name(case.name), values, affine)
-
-
-def _name_of(item: _Item) -> str:
-    return item.name
 
 
 def _is_good(result: Measured | Bad) -> bool:

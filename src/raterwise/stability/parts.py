@@ -111,7 +111,7 @@ class Units:
 
 
 def measure_of(
-    metric: AnyMetric, given: Given, *, options: Options | None, **shared: Any
+    metric: AnyMetric, predictions: Predictions, *, options: Options | None, **shared: Any
 ) -> tuple[Metric, Options] | Callable[..., float]:
     """Return a metric with its options, or the function given."""
     if not isinstance(metric, str):
@@ -121,7 +121,7 @@ def measure_of(
             raise InvalidInputError("options: a function takes none; give the name of a metric")
         return metric
     own = options_of(metric, options)
-    request = Request.of([metric], options=own, given=given, **shared)
+    request = Request.of([metric], options=own, given=Given.of(predictions), **shared)
     if metric not in request.asked:
         raise InvalidInputError(f"metric: {metric}: {request.lacking(*request.rows)}")
     return request.asked[metric]

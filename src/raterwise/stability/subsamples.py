@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
-from raterwise.catalog.metric import Given
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
 from raterwise.inference.settings import Progress
@@ -169,8 +168,9 @@ def subsample_curve(
         probs, labels, weights, groups, on_unrated=on_unrated, confidence=confidence,
         outside=outside,
     )  # fmt: skip
-    given = Given.of(predictions)
-    measure = measure_of(metric, given, bins=bins, question=question, per=per, options=options)
+    measure = measure_of(
+        metric, predictions, bins=bins, question=question, per=per, options=options
+    )
     path, units = path_of(predictions, measure, settled=False), Units.of(predictions)
 
     def on(chosen: IntArray) -> float:

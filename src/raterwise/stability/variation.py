@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
-from raterwise.catalog.metric import Given
 from raterwise.evaluate import predictions_of
 from raterwise.inference.settings import Progress
 from raterwise.labels import Labels
@@ -142,8 +141,9 @@ def total_variation(
         probs, labels, weights, groups, on_unrated=on_unrated, confidence=confidence,
         outside=outside,
     )  # fmt: skip
-    given = Given.of(predictions)
-    measure = measure_of(metric, given, bins=bins, question=question, per=per, options=options)
+    measure = measure_of(
+        metric, predictions, bins=bins, question=question, per=per, options=options
+    )
     return variation_of(paths_of(predictions, measure, partition, progress))
 
 

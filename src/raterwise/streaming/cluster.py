@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import operator
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from importlib import import_module
 from typing import Any
 
-from raterwise.errors import InvalidInputError, RaterwiseError, missing_extra
+from raterwise.errors import InvalidInputError, RaterwiseError, missing_extra, named
 from raterwise.inference.settings import Progress
 from raterwise.kernels._threads import with_threads
 from raterwise.streaming.saved import Checkpoint
@@ -102,7 +103,6 @@ def results_on_cluster(
     parts: Iterable[Any],
     client: Any,
     *,
-    name_of: Callable[[Any], str],
     total: int | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
@@ -110,7 +110,7 @@ def results_on_cluster(
     keep: Callable[[Any], bool] = lambda result: True,
     ahead: int = IN_FLIGHT,
 ) -> Iterator[Any]:
-    """Yield function(part) of every part, in order; an error names the part it comes from.
+    """Yield function(part) of every part, in order; an error has the `part.name` it comes from.
 
     Parts are taken from the iterable as the cluster gets to them, `ahead` of them per thread;
     `total` is how many there are, where the iterable has no length.
@@ -129,13 +129,11 @@ def results_on_cluster(
         busy = sum(future is not None and i not in made for i, _, future in waiting)
         while busy < most and (following := next(source, None)) is not None:
             i, part = following
-            name, future = name_of(part), None
+            future = None
             if checkpoint is None or not checkpoint.has(i):
-                future = client.submit(
-                    _named, function, part, name, retries=retries, pure=False, priority=-i
-                )
+                future = _submitted(client, function, part, retries, i)
                 busy += 1
-            waiting.append((i, name, future))
+            waiting.append((i, part.name, future))
 
     def fetch(first: Any, name: str) -> None:
         """Get the result of the first, and in the same exchange of all others that are done."""
@@ -171,7 +169,6 @@ def merged_on_cluster(
     parts: Sequence[Any],
     client: Any,
     *,
-    name_of: Callable[[Any], str],
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
     retries: int = 1,
@@ -183,28 +180,23 @@ def merged_on_cluster(
     if checkpoint is not None:
         return merged_in_order(
             results_on_cluster(
-                function, parts, client, name_of=name_of, checkpoint=checkpoint,
-                progress=progress, retries=retries,
+                function, parts, client, checkpoint=checkpoint, progress=progress, retries=retries
             )
-        )  # fmt: skip
+        )
     if not parts:
         raise InvalidInputError("cases: must be at least one; got none")
     leaves: list[Any] = []
     nodes: dict[int, Any] = {}
     try:
         for i, part in enumerate(parts):
-            leaves.append(
-                client.submit(
-                    _named, function, part, name_of(part), retries=retries, pure=False, priority=-i
-                )
-            )
+            leaves.append(_submitted(client, function, part, retries, i))
         place = {future.key: i for i, future in enumerate(leaves)}
         nodes = dict(enumerate(leaves))
         for left, right in additions(len(parts)):
-            nodes[left] = client.submit(_add, nodes[left], nodes[right], pure=False)
+            nodes[left] = client.submit(operator.add, nodes[left], nodes[right], pure=False)
         for done, future in enumerate(_distributed().as_completed(leaves), start=1):
             if future.status == "error":
-                raise _explained(future, name_of(parts[place[future.key]]))
+                raise _explained(future, parts[place[future.key]].name)
             if progress:
                 progress(f"part {done} of {len(parts)}", done / len(parts))
             if future is not nodes[0]:
@@ -229,7 +221,14 @@ def _distributed() -> Any:
         raise missing_extra("a cluster needs Dask", "dask") from error
 
 
-def _named(function: Callable[[Any], Any], part: Any, name: str) -> Any:
+def _submitted(
+    client: Any, function: Callable[[Any], Any], part: Any, retries: int, place: int
+) -> Any:
+    """Return the future of function(part); earlier parts come first."""
+    return client.submit(_named, function, part, retries=retries, pure=False, priority=-place)
+
+
+def _named(function: Callable[[Any], Any], part: Any) -> Any:
     """Run on a worker: whatever goes wrong says with which part.
 
     In one thread: as many parts run at once as the worker has threads.
@@ -238,12 +237,7 @@ def _named(function: Callable[[Any], Any], part: Any, name: str) -> Any:
         with with_threads(1):
             return function(part)
     except RaterwiseError as error:
-        text = str(error)
-        raise InvalidInputError(text if name in text else f"{name}: {text}") from error
-
-
-def _add(left: Digest, right: Digest) -> Digest:
-    return left + right
+        raise InvalidInputError(named(error, part.name)) from error
 
 
 def _wait_for(future: Any, name: str) -> None:

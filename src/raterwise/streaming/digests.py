@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.errors import InvalidInputError, RaterwiseError, named
 from raterwise.inference.raters import of_those_who_rated, summaries_by_panel
 from raterwise.inference.settings import Progress
 from raterwise.kernels._threads import number_of_threads
@@ -86,8 +86,7 @@ def _named(part: Part) -> Iterator[None]:
     try:
         yield
     except RaterwiseError as error:
-        text = str(error)
-        raise InvalidInputError(text if part.name in text else f"{part.name}: {text}") from error
+        raise InvalidInputError(named(error, part.name)) from error
 
 
 def those_who_rated(
@@ -190,7 +189,6 @@ def digest_of_parts(
     parts: Sequence[Part],
     *,
     cluster: Any = None,
-    workers: int | None = None,
     checkpoint: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Digest:
@@ -207,18 +205,13 @@ def digest_of_parts(
     if cluster is not None:
         from raterwise.streaming.cluster import connected, merged_on_cluster
 
-        with connected(cluster, workers) as client:
-            return merged_on_cluster(
-                function, parts, client, name_of=lambda part: part.name, checkpoint=kept,
-                progress=progress,
-            )  # fmt: skip
+        with connected(cluster) as client:
+            return merged_on_cluster(function, parts, client, checkpoint=kept, progress=progress)
     threads = number_of_threads()
+    workers = threads if threads > 1 else 0
     return merged_in_order(
-        results_here(
-            parts, function, name_of=lambda part: part.name, checkpoint=kept, progress=progress,
-            workers=threads if threads > 1 else 0,
-        )
-    )  # fmt: skip
+        results_here(parts, function, checkpoint=kept, progress=progress, workers=workers)
+    )
 
 
 def _sizes(parts: Sequence[Part]) -> dict[str, tuple[int, int]]:

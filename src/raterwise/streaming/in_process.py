@@ -22,14 +22,13 @@ def results_here(
     begin: Callable[[Any], Any],
     finish: Callable[[Any], Any] | None = None,
     *,
-    name_of: Callable[[Any], str],
     total: int | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
     keep: Callable[[Any], bool] = lambda result: True,
     workers: int = 1,
 ) -> Generator[Any]:
-    """Yield finish(begin(part)) of every part, in order.
+    """Yield finish(begin(part)) of every part, in order; `part.name` is what progress calls it.
 
     `begin` is done ahead by so many `workers`, each in one thread, while this thread does `finish`
     with all of them; with no workers nothing is done ahead. `total` is how many parts there are,
@@ -42,7 +41,7 @@ def results_here(
     def wanted() -> Iterator[Any]:
         for i, part in enumerate(parts):
             finished = checkpoint is not None and checkpoint.has(i)
-            names.append((name_of(part), finished))
+            names.append((part.name, finished))
             if not finished:
                 yield part
 

@@ -161,6 +161,10 @@ class Part:
         what = "rows from" if self.path.endswith(".zarr") else "row group"
         return f"{Path(self.path).name}, {what} {self.group}"
 
+    def column(self, name: str) -> str:
+        """Return what messages call one of its columns."""
+        return f"{self.name}, column {name!r}"
+
 
 def parts_of(paths: Sequence[str | PathLike[str]]) -> tuple[list[Part], list[str]]:
     """Return the parts of Parquet files or Zarr stores, and the names of their columns."""
@@ -288,30 +292,18 @@ def read_part(
     takes memory.
     """
     held = _columns_of(part, columns.needed)
-    names = columns.class_names
-
-    def where(name: str) -> str:
-        return f"{part.name}, column {name!r}"
-
     probs = _probabilities(held, columns, part)
     labels = _labels(held, columns, part, by_rater)
-    weights = None
+    weights = groups = None
     if columns.weight is not None:
-        weights = as_weights(held[columns.weight], where(columns.weight))
-    groups = None
+        weights = as_weights(held[columns.weight], part.column(columns.weight))
     if columns.group is not None:
-        groups = as_ids(held[columns.group], where(columns.group))
-    whole = Predictions.of(
-        probs,
-        labels,
-        weights=weights,
-        groups=groups,
-        class_names=names,
-        on_unrated=on_unrated,
-    )
+        groups = as_ids(held[columns.group], part.column(columns.group))
+    whole = Predictions.of(probs, labels, weights=weights, groups=groups, on_unrated=on_unrated)
     if columns.confidence is not None:
-        confidence = as_numbers(held[columns.confidence], where(columns.confidence), gaps=True)
-        check_in_cells(confidence, where(columns.confidence), whole.kept)
+        where = part.column(columns.confidence)
+        confidence = as_numbers(held[columns.confidence], where, gaps=True)
+        check_in_cells(confidence, where, whole.kept)
         counted = confidence if whole.kept is None else confidence[whole.kept]
         whole = replace(whole, confidence=counted.astype(np.float64))
     told = {name: held[name].to_pylist() for name in columns.subgroups}
@@ -322,14 +314,10 @@ def read_part(
 def _labels(held: Mapping[str, Any], columns: StreamColumns, part: Part, by_rater: bool) -> Labels:
     """Return what the raters said; `by_rater` keeps who said what."""
     names = columns.class_names
-
-    def where(name: str) -> str:
-        return f"{part.name}, column {name!r}"
-
     if columns.counts:
-        counts = [as_whole_numbers(held[name], where(name)) for name in columns.counts]
+        counts = [as_whole_numbers(held[name], part.column(name)) for name in columns.counts]
         return Labels.from_counts(np.stack(counts, axis=1), class_names=names)
-    codes = [columns.coding.codes(held[name], where(name)) for name in columns.coded]
+    codes = [columns.coding.codes(held[name], part.column(name)) for name in columns.coded]
     if len(codes) == 1 and (codes[0] >= 0).all() and not by_rater:
         return Labels.from_classes(codes[0], num_classes=len(names), class_names=names)
     matrix = np.stack(codes, axis=1)
@@ -386,7 +374,7 @@ def _probabilities(held: Mapping[str, Any], columns: StreamColumns, part: Part) 
     What is empty is NaN, as there: cases of weight 0 are not there, whatever their values.
     """
     values = [
-        as_numbers(held[name], f"{part.name}, column {name!r}", percent=columns.percent, gaps=True)
+        as_numbers(held[name], part.column(name), percent=columns.percent, gaps=True)
         for name in columns.probs
     ]
     probs = values[0] if len(values) == 1 else np.stack(values, axis=1)

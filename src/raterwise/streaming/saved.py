@@ -137,17 +137,11 @@ class Saved:
     """What the results of these cases say of their labels; likewise."""
 
 
-def load_digest(path: str | PathLike[str], identity: str = "") -> tuple[Digest, dict[str, Any]]:
-    """Return a digest that `save_digest` wrote, and the options it was made with.
+def load_saved(path: str | PathLike[str], identity: str = "") -> Saved:
+    """Return all that `save_digest` wrote.
 
     With an `identity`, a file of another part or run is an error.
     """
-    found = load_saved(path, identity)
-    return found.digest, found.options
-
-
-def load_saved(path: str | PathLike[str], identity: str = "") -> Saved:
-    """Return all that `save_digest` wrote."""
     name = Path(path).name
     if not Path(path).is_file():
         raise InvalidInputError(f"{path}: there is no such file")
@@ -321,7 +315,7 @@ def _save(path: Path, digest: Digest, identity: str) -> Path:
 
 
 def _load(path: Path, identity: str) -> Digest:
-    return load_digest(path, identity)[0]
+    return load_saved(path, identity).digest
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from raterwise.evaluation.judged import Judged
 from raterwise.evaluation.request import Metrics, Request
 from raterwise.inference.differences import Ends, difference_interval, holm, p_value
 from raterwise.inference.level_permutations import level_test
+from raterwise.inference.measures import Measure
 from raterwise.inference.settings import Progress, Settings
 from raterwise.results import LevelDifference, Results, Subgroup
 from raterwise.subgroups.variables import Variable
@@ -163,8 +164,13 @@ class Trade:
     """(units,): the patient, where only cases of one patient trade levels."""
 
 
-def correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """Return how far two metrics on the same resamples go together."""
+def correlations_of(here: Judged, there: Judged) -> dict[str, float]:
+    """Return how far each metric of two sides goes together on the same resamples."""
+    first, second = here.replicates(), there.replicates()
+    return {name: _correlation(first[name], second[name]) for name in first if name in second}
+
+
+def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
     defined = np.isfinite(first) & np.isfinite(second)
     a, b = first[defined], second[defined]
     if len(a) < 2 or not (a.std() > 0 and b.std() > 0):
@@ -219,25 +225,25 @@ def _permuted(
     within each patient. Holm's p stays where there is no common table, as of means over findings.
     """
     judged = trade.judged
-    names = [n for n in judged.asked if all(n in level for level in made)]
-    pass_ = judged.pass_
-    names = [n for n in names if pass_ is not None and pass_.tabled(judged.asked[n][0])]
-    if pass_ is None or not names:
+    measures = {
+        name: measure
+        for name, measure in judged.measures().items()
+        if all(name in level for level in made) and measure.tabled
+    }
+    if not measures:
         return [dict(level) for level in made]
-    asked = [judged.asked[name] for name in names]
 
-    def grouped(row: Any, own: Any) -> Any:
-        return lambda codes, levels: pass_.by_group(row, own, codes, levels).sums[:levels]
+    def sums(measure: Measure) -> Any:
+        return lambda codes, levels: measure.by_group(codes, levels).sums[:levels]
 
-    def formula(row: Any, own: Any) -> Any:
-        kind = type(pass_.table(row, own))
+    def formula(measure: Measure) -> Any:
         # Cases from elsewhere are set against those of every level.
-        outside = pass_.by_group(row, own, np.zeros_like(trade.levels), 1).sums[1]
-        return lambda sums: row.over(kind(sums + outside), own)
+        outside = measure.by_group(np.zeros_like(trade.levels), 1).sums[1]
+        return lambda sums: measure.over(type(measure.table)(sums + outside))
 
-    test = level_test(
-        [grouped(*one) for one in asked],
-        [formula(*one) for one in asked],
+    p_values = level_test(
+        [sums(measure) for measure in measures.values()],
+        [formula(measure) for measure in measures.values()],
         trade.levels,
         random=np.random.default_rng([seed, LEVELS]),
         permutations=PERMUTATIONS,
@@ -245,8 +251,8 @@ def _permuted(
     )
     out = [dict(level) for level in made]
     for i, level in enumerate(out):
-        for m, name in enumerate(names):
-            d, q = level[name], float(test.adjusted_p_value[i, m])
+        for m, name in enumerate(measures):
+            d, q = level[name], float(p_values[i, m])
             if d.p_value is not None and np.isfinite(q):
                 level[name] = replace(d, adjusted_p_value=max(q, d.p_value))
     return out

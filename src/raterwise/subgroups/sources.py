@@ -17,7 +17,7 @@ from raterwise.inference.draws import MAX_UNITS, Units, resampling_units
 from raterwise.inference.settings import Progress, Settings, within
 from raterwise.predictions import Predictions
 from raterwise.results import Subgroup
-from raterwise.subgroups.levels import LEVELS, Part, Trade, correlation, subgroups_between
+from raterwise.subgroups.levels import LEVELS, Part, Trade, correlations_of, subgroups_between
 from raterwise.subgroups.variables import Variable
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import AsGiven
@@ -110,17 +110,15 @@ class _InMemory:
         """
         if not (self.share_units and self.settings.resamples):
             return {}
-        sides = here, there
         if self.settings.unit != "raters":
             units, number = resampling_units(self.whole, self.settings.seed)
             # Only the resampled values are wanted: the quickest interval will do.
             quick = self.request.with_settings(interval="percentile")
-            sides = tuple(
+            here, there = (
                 self.judge(self.whole.take(rows), quick, (units[rows], number))
                 for rows in (self.inside, ~self.inside)
-            )  # type: ignore[assignment]
-        first, second = (side.replicates() for side in sides)
-        return {name: correlation(first[name], second[name]) for name in first if name in second}
+            )
+        return correlations_of(here, there)
 
 
 def _units_of_levels(
@@ -189,12 +187,10 @@ class _Digests:
         sides = [self.side(inside=inside) for inside in (True, False)]
         if not self.request.settings.resamples or not self._share(sides):
             return {}
-        quick = self.request.with_settings(interval="percentile")
-        if self.request.settings.unit == "raters":  # a resample draws the same persons for both
-            first, second = here.replicates(), there.replicates()
-        else:
-            first, second = (judge_digest(side, quick).replicates() for side in sides)
-        return {name: correlation(first[name], second[name]) for name in first if name in second}
+        if self.request.settings.unit != "raters":  # there, both have the same persons already
+            quick = self.request.with_settings(interval="percentile")
+            here, there = (judge_digest(side, quick) for side in sides)
+        return correlations_of(here, there)
 
     def _share(self, sides: Sequence[Digest]) -> bool:
         """Tell whether what is resampled, patients or raters, is on both sides."""

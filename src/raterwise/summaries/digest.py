@@ -193,7 +193,6 @@ def digest_of(
     unit: str = "cases",
     first: int = 0,
     panel: bool = False,
-    threads: int | None = None,
     in_turn: bool = False,
 ) -> Digest:
     """Return the digest of predictions, all of them or a part.
@@ -206,7 +205,7 @@ def digest_of(
     if in_turn:
         summaries = InTurn(predictions, plans, units, number)
     else:
-        summaries = summarise(predictions, plans, units=units, num_units=number, threads=threads)
+        summaries = summarise(predictions, plans, units=units, num_units=number)
     facts = Facts.of(predictions, first, panel=panel)
     if units is None:
         return Digest(summaries, facts, np.array([len(predictions)]), unit)

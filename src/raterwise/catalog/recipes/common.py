@@ -192,9 +192,12 @@ def exact_ks(summary: SortedScores, options: Options) -> tuple[float, None]:
     return float(np.sum(gaps) / total), None
 
 
-def smoothed(smoother_of: Callable[[SortedScores, BinTable, Options], Array]) -> Prepare:
+def smoothed(
+    smoother_of: Callable[[SortedScores, BinTable, Options], Array],
+    edges_of: Callable[[ScoreMasses, Options], Array] = in_cells,
+) -> Prepare:
     """Return how to table cells of scores whose deviations a kernel smooths."""
-    tabled = by_edges(in_cells)
+    tabled = by_edges(edges_of)
 
     def prepare(summary: SortedScores, options: Options, like: BinSums | None = None) -> BinSums:
         cells: BinSums = tabled(summary, options, like)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from raterwise.binning import equal_mass_edges
-from raterwise.catalog.recipes.common import by_edges
+from raterwise.catalog.recipes.common import by_edges, cell_centres, from_cells, smoothed
 from raterwise.catalog.recipes.events import event, in_cells_of_events
 from raterwise.densities.loess import Loess, weighted_quantile
 from raterwise.errors import InvalidInputError, UndefinedMetricError
@@ -93,16 +93,12 @@ def of_recalibration(which: str) -> dict[str, Any]:
     def value(summary: SortedScores, options: Options) -> tuple[float, None]:
         return _mean([of(*_odds(s, options)) for s in channels_of(summary)]), None
 
-    def of_cells(cells: CellSums, options: Options) -> tuple[float, float]:
-        found, _ = value(cells.scores(), options)
-        return found, _bound(cells, which, options)
-
     return {
         "plan": sorted_events,
         "prepare": by_edges(in_cells_of_events),
         "formula": formula,
         "exact": value,
-        "of_cells": of_cells,
+        "of_cells": from_cells(value, lambda cells, _, options: _bound(cells, which, options)),
     }
 
 
@@ -171,9 +167,8 @@ def of_smooth_curve(q: float | None) -> dict[str, Any]:
     def value(summary: SortedScores, options: Options) -> tuple[float, None]:
         return _mean([_error(gap, mass, q) for gap, mass in _gaps(summary, options)]), None
 
-    def of_cells(cells: CellSums, options: Options) -> tuple[float, float]:
-        found, _ = value(cells.scores(), options)
-        return found, _moved_bound(cells, found, q, options)
+    def bound(cells: CellSums, found: float, options: Options) -> float:
+        return _moved_bound(cells, found, q, options)
 
     formula = calibration.ece if q is None else partial(weak_calibration.quantile_of_errors, q=q)
     return {
@@ -181,7 +176,7 @@ def of_smooth_curve(q: float | None) -> dict[str, Any]:
         "prepare": smoothed_by_loess if q is None else centred_by_loess,
         "formula": formula,
         "exact": value,
-        "of_cells": of_cells,
+        "of_cells": from_cells(value, bound),
         "table_options": tuple(SMOOTHING),
         "closer": closer_curve,
     }
@@ -219,14 +214,26 @@ def _gaps(summary: SortedScores, options: Options) -> list[tuple[Array, Array]]:
     return known
 
 
-def smoothed_by_loess(
-    summary: SortedScores, options: Options, like: BinSums | None = None
-) -> BinSums:
-    """Return the table of cells whose deviations a loess smooths, that of the sample."""
-    cells: BinSums = by_edges(_cells_of_curve)(summary, options, like)
-    if like is not None and like.smoother is not None:
-        return BinSums.smoothed_like(cells, like)
-    return BinSums.smoothed(cells, np.stack([_cell_smoother(t, options) for t in _each(cells)]))
+def _cells_of_curve(scores: ScoreMasses, options: Options) -> Array:
+    """Return the edges of cells of equal mass, as many as so smooth a curve can tell apart."""
+    return equal_mass_edges(scores.score, scores.mass, CURVE_CELLS)
+
+
+def _loess_of_cells(summary: SortedScores, cells: BinTable, options: Options) -> Array:
+    """Return S with S d = mass × the smoothed d / mass over the cells, one per channel."""
+    found = []
+    for c in range(summary.channels):
+        score, mass = cell_centres(cells, c)
+        used = mass > 0
+        out = np.zeros((len(mass), len(mass)))
+        smoother = smoother_of(score[used], mass[used], options).matrix(score[used])
+        out[np.ix_(used, used)] = mass[used, None] * smoother / mass[used]
+        found.append(out)
+    return np.stack(found)
+
+
+smoothed_by_loess = smoothed(_loess_of_cells, _cells_of_curve)
+"""The table of cells whose deviations a loess smooths, that of the sample."""
 
 
 def centred_by_loess(
@@ -236,30 +243,8 @@ def centred_by_loess(
 
     The mean of a curve is that of its deviations, whatever cells they are in.
     """
-    found = smoothed_by_loess(summary, options, like)
+    found: BinSums = smoothed_by_loess(summary, options, like)
     return found if like is not None else found.centred()
-
-
-def _cells_of_curve(scores: ScoreMasses, options: Options) -> Array:
-    """Return the edges of cells of equal mass, as many as so smooth a curve can tell apart."""
-    return equal_mass_edges(scores.score, scores.mass, CURVE_CELLS)
-
-
-def _each(cells: BinSums) -> list[tuple[Array, Array]]:
-    table: BinTable = cells.table
-    mass = table.weight
-    score = np.divide(table.score, mass, out=np.zeros_like(mass), where=mass > 0)
-    return list(zip(score, mass, strict=True))
-
-
-def _cell_smoother(cell: tuple[Array, Array], options: Options) -> Array:
-    """Return S with S d = mass × the smoothed d / mass, over cells."""
-    score, mass = cell
-    used = mass > 0
-    out = np.zeros((len(mass), len(mass)))
-    smoother = smoother_of(score[used], mass[used], options).matrix(score[used])
-    out[np.ix_(used, used)] = mass[used, None] * smoother / mass[used]
-    return out
 
 
 def _moved_bound(cells: CellSums, value: float, q: float | None, options: Options) -> float:
