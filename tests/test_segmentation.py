@@ -603,3 +603,15 @@ def test_maps_want_probabilities() -> None:
     looked_at = np.array([True, False])
     found = disagreement_map(np.array([[0.5, np.nan], [0.5, 7.0]]), region=looked_at)
     assert found.tolist() == [0.5, 0.0]
+
+
+def test_a_mean_over_images_of_which_one_is_infinite() -> None:
+    """-log 0 = infinity in the second image, so the mean is; the first has log 2."""
+    half, wrong = np.full((2, 1, 2), 0.5), np.array([[[1.0, 0.5]], [[0.0, 0.5]]])
+    cases = [Case(probs, np.ones((2, 1, 2), dtype=int)) for probs in (half, wrong, half)]
+    results = rw.segmentation.evaluate(cases, ["nll", "brier"], resamples=20)
+    assert results["nll"].value is None and results["nll"].low is None
+    assert (results["nll"].undefined or "").endswith("(in 1 of 3 images)")
+    assert results["nll"].defined == 2 and results["brier"].value is not None
+    finite = rw.segmentation.evaluate([cases[0], cases[2]], ["nll"], resamples=0)
+    assert finite["nll"].value == pytest.approx(np.log(2))

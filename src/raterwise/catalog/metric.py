@@ -150,7 +150,8 @@ class Metric:
     chance alone; of_cases: tells equal scores of different cases apart; plugin_needs_one: its
     plug-in estimate needs one label per case only; other_scale: it may be less than the
     gap between all that was said and all that was predicted; quantile: so it may, on the same
-    scale, for most cases can be nearer than the mean."""
+    scale, for most cases can be nearer than the mean; infinite: it is, where it is undefined, and
+    so is a mean over images or findings of which one is."""
 
     def estimate(self, summary: Summary, options: Options) -> float:
         """Return the value of the metric."""

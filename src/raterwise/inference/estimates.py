@@ -67,6 +67,18 @@ def estimate(row: Metric, own: Options, blank: Estimate, pass_: Pass) -> Estimat
     return tested(row, own, found, pass_) if row.test else found
 
 
+def infinite_mean(row: Metric, reasons: Sequence[str | None], parts: str) -> str | None:
+    """Return why a mean over parts is infinite, from why each of them has no value, if it is.
+
+    The mean over the others would say most of a model where it says least: it would leave out the
+    images or findings in which a model excludes what a rater chose.
+    """
+    missing = [why for why in reasons if why]
+    if "infinite" not in row.tags or not missing:
+        return None
+    return f"{missing[0]} (in {len(missing)} of {len(reasons)} {parts})"
+
+
 def mean_estimate(
     row: Metric, own: Sequence[Options], blank: Estimate, parts: Sequence[tuple[Pass, float]]
 ) -> Estimate:
