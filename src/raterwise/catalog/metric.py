@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterwise.catalog.recipes.common import Prepare
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Predictions, Rows
-from raterwise.rules import choose, did_you_mean, positive
+from raterwise.rules import choose, did_you_mean, one_value, positive, positive_integer
 from raterwise.summaries import Summary
 from raterwise.types import Options
 
@@ -231,10 +231,14 @@ class Metric:
         """Return the same, where each is one of its choices; errors say what it is `called`."""
         found = self.with_defaults(given)
         for name, value in found.items():
+            if name != "bins":
+                one_value(called.format(name), value)
             if allowed := self._choices(name):
                 choose(called.format(name), value, allowed)
         if found.get("bandwidth") is not None:
             positive("bandwidth", found["bandwidth"])
+        if "components" in found:
+            positive_integer("components", found["components"])
         return found
 
     def with_options(self, shared: Options, own: Options) -> dict[str, Any]:
