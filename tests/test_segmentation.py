@@ -615,3 +615,6 @@ def test_a_mean_over_images_of_which_one_is_infinite() -> None:
     assert results["nll"].defined == 2 and results["brier"].value is not None
     finite = rw.segmentation.evaluate([cases[0], cases[2]], ["nll"], resamples=0)
     assert finite["nll"].value == pytest.approx(np.log(2))
+    sure = Case(np.array([[[1.0, 1.0]], [[0.0, 0.0]]]), np.ones((2, 1, 2), dtype=int))
+    with pytest.raises(rw.UndefinedMetricError, match=r"nll: .* \(in 1 of 3 images\)"):
+        rw.segmentation.total_variation([cases[0], sure, cases[2]], "nll", repeats=2)

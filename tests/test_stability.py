@@ -1,5 +1,7 @@
 """Total variation and subsample curves."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -138,3 +140,10 @@ def test_weights_count_in_every_subset() -> None:
     )
     with pytest.raises(rw.InvalidInputError, match=r"must take weights=; this one takes p, y"):
         subsample_curve(lambda p, y: 0.0, probs, labels, weights=weights)
+
+
+@pytest.mark.parametrize("metric", ["nll", rw.nll])
+def test_what_is_infinite_does_not_move(metric: Any) -> None:
+    """-log 0 is infinite on every part: an error in words, without warnings of NumPy."""
+    with pytest.raises(rw.UndefinedMetricError, match="undefined"):
+        total_variation(metric, [[1.0, 0.0]] * 20, [1] * 20, repeats=3)
