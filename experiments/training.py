@@ -126,10 +126,10 @@ def train(
     if recipe.patience is not None and validation is None:
         raise InvalidInputError("patience: needs validation cases to be patient with; got none")
     at = _usable(device)
-    # Weights that lie as cuDNN wants them are not turned round in every step.
-    layout = torch.channels_last if at.type == "cuda" else torch.preserve_format
     with seeded(recipe.seed, 0, device=at):
-        network = make().to(at, memory_format=layout)
+        network = make().to(at)
+    if at.type == "cuda":  # weights that lie as cuDNN wants them are not turned in every step
+        network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     images, targets = (part.to(at) for part in data)
     held_out = None if validation is None else tuple(part.to(at) for part in validation)
     training = Training(recipe.optimizer_of(network.parameters()), asdict(recipe), checkpoint)

@@ -557,6 +557,21 @@ def test_the_page_has_the_tables_of_the_kept_outputs(tmp_path: Path) -> None:
     assert sum(file.stat().st_size for file in everything) <= 15 * 2**20
 
 
+def test_the_page_has_the_tables_without_batch_norm(tmp_path: Path) -> None:
+    """Those of the other three networks, under headings of their own."""
+    for file in (KEPT.parent / "mixed_without_batch_norm").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    judge(None, tmp_path, ["mixed_cifar10"], Judging())
+    page = (ROOT / "docs" / "reproduction" / "label_histograms.md").read_text(encoding="utf-8")
+    page = page.partition("### Without batch norm: estimates")[2]
+    made = (tmp_path / "tables.md").read_text(encoding="utf-8").splitlines()
+    rows = [line for line in made if line and not line.startswith("###")]
+    assert len(rows) > 200 and [line for line in rows if line not in page] == []
+    for file in tmp_path.glob("mixed_cifar10-?.npz"):
+        with np.load(file, allow_pickle=False) as kept:
+            assert json.loads(str(kept["made_of"]))["batch_norm"] is False
+
+
 def test_kept_rows_follow_from_the_kept_outputs(tmp_path: Path) -> None:
     """The plain rows of a network, judged again with its kept calibrators, are those kept."""
     copied(tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import log
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,14 @@ from typer.testing import CliRunner
 
 import raterwise as rw
 from experiments.commands import app
-from experiments.robust_ece import losses_paper
+from experiments.kept import read_json
+from experiments.robust_ece import losses_paper, tops
 from experiments.robust_ece.data import problem_in
 from experiments.robust_ece.judging import judge, judged
 from experiments.robust_ece.runs import (
     DATA,
     LOSS_NAMES,
+    MORE_DATA,
     WEIGHTED,
     WIDTHS,
     Run,
@@ -499,12 +501,22 @@ def made_up_runs(seeds: int = 2, cases: int = 40) -> dict[Run, dict[str, np.ndar
     return out
 
 
-def test_the_weight_is_chosen_on_the_validation_images() -> None:
-    """Every loss stands with β = 1; DCA once more with the weight that was better there."""
+def test_every_weight_has_a_row_and_its_validation_images() -> None:
+    """Every loss stands with β = 1, those with a term to weigh once more with β = 5."""
     runs = made_up_runs()
     found = judged(runs, QUICK)
     names = list(found["metrics"])
-    assert names == [*LOSS_NAMES, "dca, β = 5", "cross-entropy, then temperature"]
+    assert names == [
+        *LOSS_NAMES,
+        *("focal+mdca, β = 5", "dca, β = 5", "focal+rcr, β = 5"),
+        "cross-entropy, then temperature",
+    ]
+    brier = [
+        rw.brier(softmax(own["test_logits"], axis=1), own["test_labels"])
+        for own in (runs[Run("breastmnist", "dca", 5.0, seed)] for seed in (0, 1))
+    ]
+    assert found["metrics"]["dca, β = 5"]["brier"]["value"] == pytest.approx(np.mean(brier))
+    assert found["metrics"]["dca, β = 5"]["brier"]["each"] == pytest.approx(brier, abs=1e-6)
     # The logits say 1 for the label and 0 for the other, and are right four times in five.
     expected = 0.8 * np.log1p(np.exp(-1)) + 0.2 * np.log1p(np.exp(1))
     assert found["validation_nll"]["focal"] == {"1": pytest.approx(expected)}
@@ -639,7 +651,7 @@ KEPT = ROOT / "experiments" / "outputs" / "robust_ece"
 
 def test_kept_values_make_the_tables_of_the_docs(tmp_path: Path) -> None:
     """Without data and networks; every row of RECE Table 2 and of ours stands on the page."""
-    for file in KEPT.glob("*.json"):
+    for file in KEPT.glob("*.json.xz"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     command = ["robust_ece", "--out", str(tmp_path), "--judge-only", "--quiet"]
     result = CliRunner().invoke(app, command)
@@ -651,6 +663,59 @@ def test_kept_values_make_the_tables_of_the_docs(tmp_path: Path) -> None:
     assert len(rows) > 200 and [row for row in rows if row not in made] == []
     beside = "\n".join(made).partition("### BUSI")[0].splitlines()
     assert len(beside) > 50 and [line for line in beside if line and line not in page] == []
+
+
+def by_hand(top: tops.Tops) -> dict[str, float]:
+    """Accuracy, ECE, RECE's SCE and RECE-G from their equations, with 15 bins and σ = 0.1."""
+    z, right = top.confidence, top.right.astype(float)
+    edges = np.arange(16) / 15
+    inside = np.minimum((z * 15).astype(int), 14)
+    gaps = [abs((right - z)[inside == i].sum()) for i in range(15)]
+    by_class = [
+        abs((right - z)[(inside == i) & (top.predicted == k)].sum())
+        for i in range(15)
+        for k in range(10)
+    ]
+    reached = ndtr((edges - z[:, None]) / 0.1)
+    share = np.diff(reached, axis=1) / (reached[:, -1:] - reached[:, :1])
+    return {
+        "accuracy": float(right.mean()),
+        "ece": sum(gaps) / len(z),
+        "sce": sum(by_class) / len(z) / 10,
+        "robust_ece": float(np.abs(((right - z)[:, None] * share).mean(axis=0)).sum()),
+    }
+
+
+@pytest.mark.parametrize("data", [name for name in MORE_DATA if name.startswith("cifar10")])
+def test_values_of_each_network_follow_from_its_kept_outputs(data: str) -> None:
+    """Those of focal with and without RCR, to what seven bits of a confidence allow."""
+    networks = tops.load(KEPT / f"tops-{data}.npz.xz")
+    assert len(networks) == 30
+    metrics = read_json(KEPT / f"{data}.json")["metrics"]
+    rows = {"focal": "focal", "focal+rcr-1": "focal+rcr", "focal+rcr-5": "focal+rcr, β = 5"}
+    for loss, row in rows.items():
+        for seed in range(10):
+            found = by_hand(networks[f"{data}-{loss}-{seed}"])
+            assert found["accuracy"] == pytest.approx(metrics[row]["accuracy"]["each"][seed])
+            for metric in ("ece", "sce", "robust_ece"):
+                assert found[metric] == pytest.approx(metrics[row][metric]["each"][seed], abs=2e-3)
+
+
+def test_top_labels_are_kept_as_they_were_said(tmp_path: Path) -> None:
+    """Two test images: class 2 at 0.75, which is right, and class 0 at 0.5, which is not."""
+    run = Run("cifar10-1000", "focal+rcr", 5.0, 3)
+    arrays = {
+        "test_logits": np.log([[0.125, 0.125, 0.75], [0.5, 0.25, 0.25]]),
+        "test_labels": np.array([2, 1]),
+        "validation_labels": np.array([0]),
+        "made_of": np.array(json.dumps(asdict(run))),
+        "seconds": np.asarray(1.0),
+    }
+    np.savez(tmp_path / f"{run.name}.npz", **arrays)
+    (file,) = tops.keep(tmp_path, tmp_path)
+    top = tops.load(file)["cifar10-1000-focal+rcr-5-3"]
+    assert top.predicted.tolist() == [2, 0] and top.right.tolist() == [True, False]
+    assert top.confidence == pytest.approx([0.75, 0.5], abs=1 / 254)
 
 
 def test_the_paper_s_table_has_its_own_rules() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -93,3 +96,61 @@ def test_all_wrong_and_sure_is_an_error_of_one(cases: int, classes: int) -> None
     weights = np.random.default_rng(cases).random(cases) + 0.1
     assert rw.smooth_ece(probs, said, weights=weights) == pytest.approx(1.0, abs=1e-9)
     assert smooth_ece(np.ones(cases), -weights * (1 + 1e-15), weights) <= 1.0
+
+
+# A little more than 1 ----------------------------------------------------------------------------
+
+EXACT = np.array([[1.0, 0.0], [0.25, 0.75], [0.0, 1.0], [0.5, 0.5]])
+ROUNDED = EXACT + np.array([[2e-7, -2e-7], [0, 0], [-3e-8, 3e-8], [0, 0]])
+
+
+def _csv(folder: Path, probs: np.ndarray) -> Path:
+    rows = enumerate(zip(probs.tolist(), "aaba", strict=True))
+    lines = ["case,prob_a,prob_b,label", *(f"{i},{a!r},{b!r},{said}" for i, ((a, b), said) in rows)]
+    file = folder / "cases.csv"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+WAYS: dict[str, Callable[[Path, np.ndarray], float]] = {
+    "function": lambda _, p: rw.ece(p, [0, 0, 1, 0]),
+    "one column": lambda _, p: rw.ece(p[:, 1], [0, 0, 1, 0]),
+    "several metrics": lambda _, p: float(rw.evaluate(p, [0, 0, 1, 0], "brier,ece")["ece"]),
+    "findings": lambda _, p: float(
+        rw.evaluate_multilabel(
+            p, [[1, 0], [1, 0], [0, 1], [1, 0]], np.ones((4, 2)), metrics="brier"
+        )["brier"]
+    ),
+    "image": lambda _, p: float(
+        rw.segmentation.evaluate(
+            [rw.segmentation.Case(p[None, :, 1], np.array([[[0, 0, 1, 0]]]))], ["ece"], resamples=0
+        )["ece"]
+    ),
+    "tensor": lambda _, p: rw.ece(pytest.importorskip("torch").tensor(p), [0, 0, 1, 0]),
+    "belief": lambda _, p: float(rw.PointBelief(p).mean[0, 0]),
+    "file": lambda folder, p: float(
+        rw.evaluate(rw.read_cases(_csv(folder, p), label_column="label"), metrics="ece")["ece"]
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_what_leaves_0_and_1_by_rounding_counts_as_0_and_1(
+    way: str, kind: type, tmp_path: Path
+) -> None:
+    """As the same probabilities without the rounding; what is further off is told to the digit."""
+    found = WAYS[way](tmp_path, ROUNDED.astype(kind))
+    assert found == pytest.approx(WAYS[way](tmp_path, EXACT), abs=1e-12)
+    with pytest.raises(rw.InvalidInputError, match=r"must lie in \[0, 1\].* (1\.0000[123]|-[123])"):
+        WAYS[way](tmp_path, (EXACT + 1e-5 * np.array([-2, 2])).astype(kind))
+
+
+def test_the_mean_of_draws_that_are_sure_is_a_probability() -> None:
+    """Twenty times 0.05 is more than 1 in floats; a certain class has probability 1."""
+    draws = np.tile(EXACT, (20, 1, 1))
+    belief = rw.EnsembleBelief(draws)
+    assert belief.mean.max() == 1
+    results = rw.evaluate(belief, [0, 0, 1, 0], metrics="ece", resamples=0)
+    assert float(results["ece"]) == pytest.approx((0.75 + 0.5) / 4)  # by hand, top label
+    assert rw.ece(draws.astype(np.float32).mean(axis=0), [0, 0, 1, 0]) == pytest.approx(1.25 / 4)

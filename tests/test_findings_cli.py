@@ -703,3 +703,18 @@ def test_the_report_on_the_command_line(folder: Path) -> None:
     assert 'id="stability"' in page and "2 classes" not in page
     assert "Values are means over the findings." in page
     assert 'id="recalibration"' in page and "No verdict on calibration" not in page
+
+
+def test_the_ids_of_a_second_file_are_not_looked_for_in_the_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With probabilities and answers in one file, --ratings-id-column names nothing in it."""
+    monkeypatch.chdir(tmp_path)
+    rows = "case,prob_mass,label_mass\nx,0.25,0\ny,0.5,1\n"
+    (tmp_path / "one.csv").write_text(rows)
+    done(
+        "evaluate one.csv --multilabel --id-column case --ratings-id-column scan "
+        "--metrics brier --resamples 0 -q --out r.json"
+    )
+    found = json.loads((tmp_path / "r.json").read_text())["metrics"]["brier"]["value"]
+    assert found == pytest.approx((0.25**2 + 0.5**2) / 2)

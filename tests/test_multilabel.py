@@ -164,7 +164,8 @@ def test_options_reach_the_findings() -> None:
         ({"names": ["a", "a"]}, "names: must be 2 different names"),
         ({"probs": np.full((4, 2), 1.5)}, r"probs: must lie in \[0, 1\]; row 0"),
         ({"probs": np.empty((0, 2))}, "probs: must hold cases and findings"),
-        ({"raters": None}, "or ratings: must be given; got positives alone"),
+        ({"raters": None}, r"or ratings: must be given; got positives alone \(raters=1: one"),
+        ({"raters": np.ones(4, int)}, "raters: must be 0-dimensional or 2-dimensional"),
         ({"positives": None, "raters": None}, "or ratings: must be given; got neither"),
         (
             {"positives": None, "raters": None, "ratings": np.ones((4, 3, 2), int)},
@@ -208,3 +209,32 @@ def test_a_mean_over_findings_of_which_one_is_infinite(metric: str) -> None:
         -(np.log(0.8) + np.log(0.6)) / 2
     )
     assert results["brier"].value is not None
+
+
+def test_one_positive_case_does_not_make_a_mean_sure() -> None:
+    """Findings that are found without an error, two of them with one positive case each.
+
+    Without that case such a finding has no AUROC, so that no case can be left out; resamples know
+    nothing but 1. The interval of the mean is that of findings which err together, and of an
+    average precision over one positive nothing is known: its ends are 0 and 1.
+    """
+    said = np.zeros((30, 3), int)
+    said[0, 0] = said[1, 1] = 1
+    said[5:15, 2] = 1
+    probs = np.linspace(0.05, 0.4, 90).reshape(30, 3) + said / 2
+    both = "auroc,average_precision"
+    found = rw.evaluate_multilabel(probs, said, np.ones_like(said), metrics=both)
+    each = list(found.findings.values())
+    low = np.mean([own["auroc"].low for own in each])
+    assert (found["auroc"].value, found["auroc"].high) == (1, 1)
+    assert found["auroc"].low == pytest.approx(low) and low < 0.7
+    assert [own["average_precision"].low is None for own in each] == [True, True, False]
+    known = each[2]["average_precision"].low
+    assert found["average_precision"].low == pytest.approx(known / 3)
+
+
+def test_one_answer_of_each_case_needs_no_table_of_raters() -> None:
+    """`raters=1` is one rater of everything; Brier's by hand, (0.01 + 0.04 + 0.09 + 0.16) / 4."""
+    probs, said = [[0.1, 0.8], [0.7, 0.4]], [[0, 1], [1, 0]]
+    found = rw.evaluate_multilabel(probs, said, raters=1, metrics="brier", resamples=0)
+    assert found["brier"].value == pytest.approx(0.075)

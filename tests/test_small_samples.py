@@ -26,7 +26,7 @@ from raterwise.inference.jackknife import (
     student_interval,
     two_sided_p,
 )
-from raterwise.inference.levels import level_test
+from raterwise.inference.level_permutations import level_test
 from raterwise.inference.noise import (
     calibrated_draws,
     coarser_cells,
@@ -522,6 +522,29 @@ def test_a_level_that_is_off_is_found_and_strata_are_kept():
     assert (none.adjusted_p_value == 1).all()
     with pytest.raises(InvalidInputError, match="levels: must be one per unit"):
         level_test([table], [share], level[:5], random=random)
+
+
+class InOrder:
+    """Stands in for a source of random numbers: the permutations that it was given, in order."""
+
+    def __init__(self, arrangements):
+        self.left = iter(arrangements)
+
+    def permutation(self, values):
+        """Return the next of them."""
+        return np.array(next(self.left))
+
+
+def test_the_observed_difference_is_one_of_all_arrangements():
+    """Two of six ways to hand out two levels give so large a gap: p = 1/3, adjusted as well."""
+    table = np.array([[1.0, 1], [1, 1], [0, 1], [0, 1]])
+    others = [[0, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 1, 0], [1, 1, 0, 0]]
+    test = level_test(
+        [table], [share], [0, 0, 1, 1], random=InOrder(others), permutations=len(others)
+    )
+    assert test.difference.ravel().tolist() == [1, -1]
+    assert test.p_value.ravel() == pytest.approx([1 / 3, 1 / 3])
+    assert test.adjusted_p_value.ravel() == pytest.approx([1 / 3, 1 / 3])
 
 
 def test_a_level_without_a_value_is_left_out():

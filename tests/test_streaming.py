@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -527,11 +528,46 @@ def test_a_pattern_and_a_table_of_text_say_how_they_are_read(tmp_path: Path) -> 
     assert "t*.parquet: must be one file; it is a pattern of 2, which" in done.stderr
     assert "--stream" in done.stderr
     (tmp_path / "t.csv").write_text("case,prob_a,prob_b,r0\n1,0.2,0.8,1\n", encoding="utf-8")
-    said = r"t\.csv: a stream is read from Parquet or Zarr; save it as one of them, or evaluate it"
+    said = (
+        r"t\.csv: a stream is read from Parquet or Zarr\. Of several files, convert each to Parquet"
+    )
     with pytest.raises(rw.InvalidInputError, match=said):
         rw.evaluate_stream(tmp_path / "t.csv", "ece", label_column="r0")
     done = evaluate(tmp_path / "t.csv", "--stream", "--label-column", "r0")
     assert done.exit_code == 2 and "a stream is read from Parquet or Zarr" in done.stderr
+
+
+def test_many_csv_files_say_how_they_are_streamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder, a pattern of CSV: the way out is named; the lines of the page keep every digit."""
+    (tmp_path / "shards").mkdir()
+    random = np.random.default_rng(3)
+    rows = [f"{i // 2:03},{p:.6f},{1 - p:.6f},{'ab'[i % 3 == 0]},{'ab'[i % 2] if i % 5 else ''}"
+            for i, p in enumerate(random.random(90))]  # fmt: skip
+    head = "patient,prob_a,prob_b,reader_x,reader_y"
+    for i in range(3):
+        text = "\n".join([head, *rows[30 * i : 30 * i + 30]])
+        (tmp_path / "shards" / f"{i}.csv").write_text(text + "\n", encoding="utf-8")
+    (tmp_path / "whole.csv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    pattern = re.escape(str(tmp_path / "shards" / "*.parquet"))
+    with pytest.raises(rw.InvalidInputError, match=f"is a folder, so give a pattern .*{pattern}"):
+        rw.evaluate_stream(tmp_path / "shards")
+    done = evaluate(tmp_path / "shards" / "*.csv")
+    assert done.exit_code == 2
+    assert "a pattern of 3, which are read as one table in a stream" in done.stderr
+    assert "convert each to Parquet (docs/cluster.md has the lines for CSV" in done.stderr
+    page = (Path(__file__).parents[1] / "docs" / "cluster.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(re.search(r"```python\n(.*?open_csv.*?)```", page, flags=re.DOTALL)[1], {})
+    asked = {"metrics": "brier,ece", "resamples": 0}
+    held = rw.evaluate(rw.read_cases(tmp_path / "whole.csv", group_column="patient"), **asked)
+    found = rw.evaluate_stream("shards/*.parquet", group_column="patient", **asked)
+    assert found.data["cases"] == held.data["cases"] == 90
+    assert found.data["patients"] == held.data["patients"] == 45
+    assert found.data["raters"] == held.data["raters"]
+    for name in ("brier", "ece"):
+        assert found[name].value == pytest.approx(held[name].value, rel=1e-14), name
 
 
 @pytest.mark.parametrize(

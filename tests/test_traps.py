@@ -204,8 +204,10 @@ def test_rows_that_are_no_probabilities(row: list[float], message: str) -> None:
     for kind in (np.float64, np.float32):
         with pytest.raises(rw.InvalidInputError, match=message):
             rw.ece(probs.astype(kind), [0, 1, 0])
-    with pytest.raises(ValueError, match=message):
-        rw.evaluate(probs, [0, 1, 0], resamples=0)
+    for asked in ("all", "brier", "ece", "auroc"):
+        for resamples in (0, 100):
+            with pytest.raises(ValueError, match=message):
+                rw.evaluate(probs, [0, 1, 0], asked, resamples=resamples)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 1.1])

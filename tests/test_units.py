@@ -96,6 +96,54 @@ def test_a_stream_resamples_the_raters_that_memory_does(tmp_path: Path, unit: An
         assert abs(found[0].difference) < 1e-12
 
 
+@pytest.mark.parametrize("unit", ["raters", "both"])
+def test_who_rated_nothing_that_counts_is_nobody_in_a_stream_as_in_memory(
+    tmp_path: Path, unit: Any
+) -> None:
+    """An empty column, and one whose only rating is of a case of weight 0: two raters are drawn."""
+    probs, said = ratings(150)
+    weights = np.r_[np.ones(149), 0]
+    said[:, 1] = -1
+    said[:-1, 2] = -1
+    said[-1] = (-1, -1, 2, -1)
+    path = write_stream(tmp_path, probs, said)
+    table = pq.read_table(path).append_column("w", pa.array(weights))
+    pq.write_table(table, path, row_group_size=50)
+    asked: dict[str, Any] = {"resamples": 60, "unit": unit}
+    labels = Labels.from_ratings(said, num_classes=3)
+    patients = np.arange(150) // 3
+    held = rw.evaluate(
+        probs, labels, "brier,ece", groups=patients, weights=weights, on_unrated="drop", **asked
+    )
+    streamed = rw.evaluate_stream(
+        path, "brier,ece", rater_columns=READERS, group_column="patient", weight_column="w",
+        on_unrated="drop", **asked,
+    )  # fmt: skip
+    assert held.data["resampled_raters"] == streamed.data["resampled_raters"] == 2
+    if unit == "raters":  # patients are pooled into other blocks
+        for name, e in held.items():
+            same = pytest.approx((e.low, e.high), rel=1e-9)
+            assert (streamed[name].low, streamed[name].high) == same, name
+    said[:, 3] = -1
+    alone = write_stream(tmp_path, probs[:-1], said[:-1])
+    with pytest.raises(rw.InvalidInputError, match="needs several of them; one person rated"):
+        rw.evaluate_stream(alone, "brier", rater_columns=READERS, on_unrated="drop", **asked)
+
+
+def test_who_drew_no_mask_is_nobody() -> None:
+    """Three names for images of which each names two: the intervals of these two alone."""
+    named = [Case(p, m[:2], raters=("a", "b")) for p, m in images()]
+    two, three = (
+        rw.segmentation.evaluate(named, "brier", unit="raters", resamples=40, raters=roster)
+        for roster in (("a", "b"), ("a", "z", "b"))
+    )
+    assert two.data["resampled_raters"] == three.data["resampled_raters"] == 2
+    ends = [(one["brier"].low, one["brier"].high) for one in (two, three)]
+    assert ends[0] == ends[1]
+    with pytest.raises(rw.InvalidInputError, match="must be among a, z; got b"):
+        rw.segmentation.evaluate(named, "brier", raters=("a", "z"), resamples=0)
+
+
 def test_a_summary_to_merge_tells_no_raters_apart(tmp_path: Path) -> None:
     """A saved summary is made for cases; the message says which unit it takes, and why."""
     path = write_stream(tmp_path, *ratings(60))
@@ -379,3 +427,82 @@ def test_values_round_the_estimate_are_as_far_apart_as_the_jackknife_says() -> N
     )
     # Student's 0.975 quantile of 3 degrees over the normal one: 3.182446 / 1.959964
     assert draws.expansion(0.95) == pytest.approx(3.182446 / 1.959964, rel=1e-5)
+
+
+# who the raters were -----------------------------------------------------------------------------
+
+
+def test_the_provenance_of_every_source_names_the_raters(tmp_path: Path) -> None:
+    """Memory, a stream, images and findings say who rated, as the caller told them."""
+    probs, said = ratings(60)
+    asked: dict[str, Any] = {"resamples": 0}
+    case, reader = np.nonzero(said >= 0)
+    labels = Labels.from_long(case, np.array(READERS)[reader], said[case, reader], num_classes=3)
+    found = {"memory": rw.evaluate(probs, labels, "brier", **asked).provenance}
+    path = write_stream(tmp_path, probs, said)
+    kept: dict[str, Any] = {"rater_columns": READERS, "checkpoint": tmp_path / "kept"}
+    for name in ("stream", "stream again"):  # which reads what the first run kept
+        found[name] = rw.evaluate_stream(path, "brier", **asked, **kept).provenance
+    for name, reduction in (("images", "per_case"), ("pooled", "pooled")):
+        images_ = [Case(p, [*m, m[0]]) for p, m in images()]
+        found[name] = rw.segmentation.evaluate(
+            images_, "brier", reduction, raters=READERS, **asked
+        ).provenance
+    for name, provenance in found.items():
+        assert sorted(provenance["raters"]) == list(READERS), name
+
+
+def test_images_name_their_raters_where_nobody_else_does() -> None:
+    """Raters whom the images name are told, each once; one image without names, and none are."""
+    (p, m), (q, n), *_ = images()
+    named = [Case(p, m, raters=("ann", "ben", "cat")), Case(q, n[:2], raters=("ben", "dan"))]
+    told = rw.segmentation.evaluate(named, "brier", resamples=0).provenance["raters"]
+    assert told == ["ann", "ben", "cat", "dan"]
+    some = [named[0], Case(q, n)]
+    found = rw.segmentation.evaluate(some, "brier", resamples=0).provenance["raters"]
+    assert found == "anonymous"
+
+
+def test_a_saved_summary_names_no_rater(tmp_path: Path) -> None:
+    """What is sent to others has no names, and merged results say so."""
+    path, kept = write_stream(tmp_path, *ratings(60)), tmp_path / "s.npz"
+    here = rw.evaluate_stream(
+        path, "brier", resamples=0, rater_columns=READERS, save_summary=kept
+    ).provenance["raters"]
+    assert here == list(READERS)
+    done = CliRunner().invoke(app, ["merge", str(kept), "--out", str(tmp_path / "m.json"), "-q"])
+    assert done.exit_code == 0, done.output
+    assert rw.Results.from_json(tmp_path / "m.json").provenance["raters"] == "anonymous"
+    assert b"r3" not in np.load(kept)["header"].tobytes()
+
+
+def test_the_command_line_names_the_raters_of_images_and_findings(tmp_path: Path) -> None:
+    """Masks have the names of --raters, in any unit; answers those of their columns or rows."""
+    np.save(tmp_path / "p.npy", np.array([[0.2, 0.8], [0.6, 0.9]]))
+    for name in "ab":
+        np.save(tmp_path / f"{name}.npy", np.array([[0, 1], [1, 1]]))
+    (tmp_path / "m.csv").write_text("case,probabilities,raters\nc1,p.npy,a.npy;b.npy\n")
+    (tmp_path / "p.csv").write_text("case,prob_mass\nx,0.2\ny,0.7\n")
+    (tmp_path / "wide.csv").write_text("case,reader_ann_mass,reader_ben_mass\nx,0,1\ny,1,1\n")
+    (tmp_path / "long.csv").write_text(
+        "case,rater,finding,rating\nx,ann,mass,0\nx,ben,mass,1\ny,ann,mass,1\n"
+    )
+    (tmp_path / "label.csv").write_text("case,label_mass\nx,0\ny,1\n")
+    segment = f"segment {tmp_path}/m.csv --raters"
+    finding = f"evaluate {tmp_path}/p.csv --multilabel --ratings {tmp_path}"
+    expected = {
+        f"{segment} ann,ben": ["ann", "ben"],
+        f"{finding}/wide.csv": ["reader_ann", "reader_ben"],
+        f"{finding}/long.csv": ["ann", "ben"],
+        f"{finding}/label.csv": "anonymous",
+    }
+    for words, names in expected.items():
+        out = tmp_path / "out.json"
+        told = [*words.split(), *f"--metrics brier --resamples 0 -q --out {out}".split()]
+        done = CliRunner().invoke(app, told)
+        assert done.exit_code == 0, done.output
+        assert rw.Results.from_json(out).provenance["raters"] == names, words
+        out.unlink()
+    done = CliRunner().invoke(app, [*f"{segment} ann -q --metrics brier".split()])
+    assert done.exit_code == 2
+    assert "must name each of the 2 masks once; got ann" in " ".join(done.output.split())

@@ -326,6 +326,47 @@ def test_never_green_against_the_intervals(unit: Any) -> None:
     assert ("these cases read by other raters" in told.explanation) == (unit == "raters")
 
 
+WEAK = "observed_expected_ratio,calibration_intercept,calibration_slope"
+
+
+def rare(times: float) -> tuple[Any, Any]:
+    """Return 2,000 cases of 100 expected positives, read so many times as often at every p."""
+    p = np.linspace(0, 0.1, 2001)[1:] - 0.1 / 4000
+    return p, np.diff(np.floor(times * np.cumsum(p) + 0.5), prepend=0).astype(int)
+
+
+def test_a_figure_beside_its_calibrated_value_is_explained() -> None:
+    """123 positives of 100 expected: the interval of O/E excludes 1, eight checks do not."""
+    p, y = rare(1.23)
+    results = rw.evaluate(p, y, f"ece,{WEAK}", resamples=50)
+    ratio, slope = results["observed_expected_ratio"], results["calibration_slope"]
+    assert ratio.value == pytest.approx(1.23) and ratio.low > 1
+    assert slope.low < 1 < slope.high
+    found, told = results.data["verdict"], verdict(results)
+    assert found["off_target"] == {"observed_expected_ratio": 1.0, "calibration_intercept": 0.0}
+    assert (told.headline, told.tone) == ("No miscalibration found", "good")
+    assert (
+        "The intervals of Observed / expected and Calibration intercept exclude what a calibrated "
+        f"model has when looked at alone; among {len(found['deviations'])} checks, chance can do "
+        "that."
+    ) in told.explanation
+    alone = verdict(rw.evaluate(p, y, "ece,observed_expected_ratio", resamples=50))
+    assert "interval of Observed / expected excludes 1 when looked at alone" in alone.explanation
+    again = rw.Results.from_dict(results.to_dict())
+    assert verdict(again) == told
+
+
+@pytest.mark.parametrize("times", [1.0, 2.0])
+def test_figures_are_not_explained_where_nothing_is_to_explain(times: float) -> None:
+    """As many as predicted, and no interval excludes that; of twice as many the verdict is red."""
+    p, y = rare(times)
+    results = rw.evaluate(p, y, f"ece,{WEAK}", resamples=50)
+    told = verdict(results)
+    assert bool(results.data["verdict"]["off_target"]) == (times == 2)
+    assert told.tone == ("good" if times == 1 else "bad")
+    assert "looked at alone" not in told.explanation
+
+
 def test_intervals_are_counted_together_as_simes_does() -> None:
     """Two of 0.04 are significant together where one of them is not (Simes 1986)."""
     assert with_intervals(calibrated(), ece=0.04, mce=0.04).tone == "caution"

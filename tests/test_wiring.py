@@ -230,6 +230,44 @@ def test_no_interval_reaches_beyond_what_an_error_can_be() -> None:
     assert (over_images.low, over_images.value, over_images.high) == (0.0, 0.5, 1.0)
 
 
+@pytest.mark.parametrize(("half", "classes", "most"), [
+    ("auto", 2, 1), (True, 2, 1), (False, 2, 2), ("auto", 3, 2), (True, 3, 1), (False, 3, 2),
+])  # fmt: skip
+def test_the_interval_of_a_brier_score_ends_where_the_score_does(
+    tmp_path: Path, half: Any, classes: int, most: float
+) -> None:
+    """Two sure and wrong classes are 2 apart, 1 where that is halved, in every source."""
+    wrong = np.r_[np.zeros(4), 0.7, 0.8]
+    probs = np.stack((1 - wrong, wrong, *[np.zeros(6)] * (classes - 2)), axis=1)
+    asked: dict[str, Any] = {"options": {"brier": {"scale_by_half": half}}, "resamples": 50}
+    found = {"memory": rw.evaluate(probs, np.ones(6, int), "brier", **asked)}
+    table = {f"prob_{k}": probs[:, k] for k in range(classes)} | {"y": np.ones(6, int)}
+    pq.write_table(pa.table(table), tmp_path / "t.parquet")
+    path = tmp_path / "t.parquet"
+    found["stream"] = rw.evaluate_stream(path, "brier", label_column="y", **asked)
+    for way in ("per_case", "pooled"):
+        images = [Case(one[:, None], [[1]]) for one in probs]
+        found[way] = rw.segmentation.evaluate(images, "brier", way, **asked)
+    for source, results in found.items():
+        assert results["brier"].high == most, source
+        assert results["brier"].low < results["brier"].value < most, source
+
+
+def test_the_interval_of_half_a_brier_score_is_half_the_interval() -> None:
+    """What one more error adds is scaled as the score is: all cases alike, or few that differ."""
+    for wrong in (np.full(8, 0.9), np.r_[np.full(7, 0.99), 0.3]):
+        for classes in (2, 3):
+            probs = np.stack((1 - wrong, wrong, *[np.zeros(8)] * (classes - 2)), axis=1)
+            whole, half = (
+                rw.evaluate(
+                    probs, np.ones(8, int), "brier", options={"brier": {"scale_by_half": told}}
+                )["brier"]
+                for told in (False, True)
+            )
+            ends = half.low, half.value, half.high
+            assert (whole.low, whole.value, whole.high) == pytest.approx(2 * np.array(ends))
+
+
 # streams -----------------------------------------------------------------------------------------
 
 
@@ -568,3 +606,31 @@ def test_the_seed_reaches_the_calibrated_draws(monkeypatch: pytest.MonkeyPatch) 
     first, same, other = drawn[:: len(drawn) // 3]
     assert np.array_equal(first, same) and not np.array_equal(first, other)
     assert len(first) == 20
+
+
+def test_the_channels_and_the_seed_reach_the_noise_of_patients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of K classes K - 1 can differ, a top label is one; the seed alone draws others."""
+    from raterwise.inference import noise
+
+    random = np.random.default_rng(0)
+    probs, patients = random.dirichlet([1, 1, 1, 1], 80), np.arange(80) // 8
+    said, told, drawn = random.integers(0, 4, 80), [], []
+    widen = noise.of_patients
+
+    def noted(draws: Any, effect: float, sizes: Any, channels: int, **asked: Any) -> Any:
+        told.append(channels)
+        found = widen(np.ones((5, 1)), 10.0, sizes, channels, **asked)
+        drawn.append(found.ravel().tolist())
+        return draws
+
+    monkeypatch.setattr(noise, "of_patients", noted)
+    for name, channels in (("ece", 1), ("classwise_ece", 3)):
+        told.clear()
+        drawn.clear()
+        for seed in (0, 0, 1):
+            rw.evaluate(probs, said, name, patients, resamples=20, seed=seed)
+        assert told and set(told) == {channels}
+        first, same, other = drawn[:: len(drawn) // 3]
+        assert first == same != other

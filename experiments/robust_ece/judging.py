@@ -46,7 +46,7 @@ from raterwise.io.files import write_text_atomically
 
 __all__ = ["judge", "judged", "network_of"]
 
-VERSION = 6
+VERSION = 8
 TEMPERATURE = "cross-entropy, then temperature"
 BEST_EPOCH = "best epoch on the test images"
 
@@ -163,7 +163,7 @@ def _variants(
     nlls: Mapping[str, Mapping[str, float]],
     temperatures: Sequence[FloatArray],
 ) -> dict[str, dict[int, Network]]:
-    """Return what is compared, by seed: every loss at its smallest and chosen β, a temperature."""
+    """Return what is compared, by seed: every loss with every weight β, a temperature."""
     data = next(iter(runs)).data
 
     def networks(loss: str, beta: str) -> dict[int, Network]:
@@ -175,10 +175,8 @@ def _variants(
         first = next(iter(nlls[loss]))
         found[loss] = networks(loss, first)
     for loss in WEIGHTED:
-        own = nlls[loss]
-        best = min(own, key=lambda beta: own[beta])
-        if best != next(iter(own)):
-            found[f"{loss}, β = {best}"] = networks(loss, best)
+        for beta in list(nlls[loss])[1:]:
+            found[f"{loss}, β = {beta}"] = networks(loss, beta)
     for loss, sigma in WIDTHS.items():
         if loss in nlls:
             beta = next(iter(nlls[loss]))

@@ -156,7 +156,7 @@ def with_training(
     return value, value - down, value + up
 
 
-def level_of(spread: Spread, level: float) -> dict[str, float]:
+def level_of(spread: Spread, level: float) -> dict[str, Any]:
     """Return the mean over seeds with its interval, and what that consists of."""
     low, high = spread.mean.low, spread.mean.high
     assert low is not None and high is not None
@@ -168,6 +168,7 @@ def level_of(spread: Spread, level: float) -> dict[str, float]:
         "low_cases": low,
         "high_cases": high,
         "sd_seeds": float(np.std(spread.each, ddof=1)) if len(spread.each) > 1 else 0.0,
+        "each": [round(float(value), 6) for value in spread.each],
     }
 
 

@@ -77,6 +77,16 @@ def as_float_array(values: Any, name: str, *, ndim: int | tuple[int, ...]) -> Ar
     return array
 
 
+def settled(probs: Array) -> Array:
+    """Return probabilities in which what leaves [0, 1] by rounding is 0 or 1; all else as it is.
+
+    >>> settled(np.array([1 + 2e-7, -1e-9, 1.5, 0.25]))
+    array([1.  , 0.  , 1.5 , 0.25])
+    """
+    near = np.abs(probs - 0.5) <= 0.5 + rules.OVERSHOOT
+    return np.where(near, np.clip(probs, 0, 1), probs)
+
+
 def as_integer_array(values: Any, name: str, *, ndim: int | tuple[int, ...]) -> Array:
     """Return `values` as an integer array; whole floats are taken, fractions are an error."""
     array = as_array(values, name)

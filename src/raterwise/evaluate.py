@@ -203,7 +203,9 @@ def evaluate_in_use(
     moved, found = in_use(predictions, Prior.of_cases(predictions, target, source))
     results = judged(moved, request.at_other_prevalence(metrics, Given.of(moved)))
     results = told_in_use(results, found.told, predictions.class_names)
-    return replace(results, provenance={**results.provenance, "raters": _raters_of(predictions)})
+    ratings = predictions.labels.ratings  # which rows of their own, one per class, do not have
+    raters = raters_record(None if ratings is None else ratings.rater_ids)
+    return replace(results, provenance={**results.provenance, "raters": raters})
 
 
 def told_in_use(
@@ -309,12 +311,6 @@ def origin_of(predictions: Predictions, call: str) -> dict[str, Any]:
     """Return what the provenance of results says of the predictions they are of."""
     return {
         "call": f"raterwise.{call}",
-        "raters": _raters_of(predictions),
         "inputs": files_of(predictions.sources),
         "left_out": left_out_record(predictions.left_out, predictions.dropped),
     }
-
-
-def _raters_of(predictions: Predictions) -> str | list[str]:
-    ratings = predictions.labels.ratings
-    return raters_record(None if ratings is None else ratings.rater_ids)

@@ -217,6 +217,10 @@ def not_whole(name: str, value: float, missing: int) -> InvalidInputError:
 
 # probabilities ------------------------------------------------------------------------------------
 
+OVERSHOOT = 1e-6
+"""By so much a probability may leave [0, 1] and counts as 0 or 1: the mean of many draws that are
+sure is 1.0000001 in float32."""
+
 
 def check_probabilities_shape(name: str, shape: Shape) -> None:
     """Raise where probabilities are not (N, K) or (N,) with a case and two classes at least."""
@@ -246,7 +250,7 @@ def bad_row(
         hint = "" if math.isinf(outside[0]) else " (logits need a softmax first)"
         if _are_percentages(values):
             hint = f" ({name} / 100 makes probabilities of percentages)"
-        text = f"{name}: must lie in [0, 1]; {place} holds {outside[0]:.6g}{hint}"
+        text = f"{name}: must lie in [0, 1]; {place} holds {outside[0]:.7g}{hint}"
     else:
         total = math.fsum(values)
         text = (

@@ -33,7 +33,8 @@ class Members:
     @property
     def mean(self) -> FloatArray:
         """(N, K): Σ_s w_s f_s."""
-        return np.asarray(np.einsum("sn,snk->nk", self.weights, self.probs))
+        # Twenty weights of 0.05 add to a little more than 1, and a probability may not be.
+        return np.asarray(np.minimum(np.einsum("sn,snk->nk", self.weights, self.probs), 1))
 
     def disagreement(self) -> FloatArray:
         """(N,): Σ_s w_s α_s/(α_s + 1) (1 - Σ_k f_sk²) (LH eqs 71-73)."""

@@ -193,7 +193,7 @@ ROWS = (
         of_cells=cell_bounds.kernel_of_cells, questions=(*common.ONE, "per_class", "canonical"),
         products=peer_recipes.kernel_products,
         options={"question": "top_label", "bandwidth": 0.4, "estimator": "debiased"},
-        error=True, bounds=(0.0, 2.0), most_of_score=1.0,  # all of them sure and wrong
+        error=True, bounds=(0.0, 2.0), most=recipes.most_of_kernels,  # all of them sure and wrong
         in_all=False, tags=frozenset({"of_cases", "other_scale"}),
         undefined="it needs two cases, to compare one with the other", test="signs",
         cannot_tell="How large a gap is, in units of probability: its scale depends on the kernel. "
@@ -207,7 +207,7 @@ ROWS = (
         plan=recipes.per_case("spiegelhalter"), formula=proper.spiegelhalter_z,
         options={"per": "case"},
         undefined="no probability leaves the squared loss any room (all are 0, 1 or equal)",
-        in_all=False, test="normal",
+        in_all=False, test="normal", calibrated=0.0,
         cannot_tell="How large the error is (it grows with the cases), nor errors that cancel, "
         "such as too sure below 1/2 and not sure enough above.",
     ),

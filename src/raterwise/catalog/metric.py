@@ -87,6 +87,8 @@ class Metric:
     least_raters: int = 1
     error: bool = False
     """A non-negative calibration error: its interval inverts a test."""
+    calibrated: float | None = None
+    """The value that a calibrated model has, where it is no error and may lie on either side."""
     shape: str = "student"
     """Of its interval: "student", "proportion", "loss" (few cases may make up most of it),
     "signed_loss" (the same, but its estimate may be below 0), "separation" (an area over pairs of
@@ -101,14 +103,15 @@ class Metric:
         None
     )
     """Of a difference: parts(table, **options) -> the two shares, each with its factor."""
-    step: Callable[[Any], dict[str, float]] | None = None
-    """Of a loss: what one more error would add to it, from its table (`small.loss_interval`)."""
+    step: Callable[..., dict[str, float]] | None = None
+    """Of a loss: step(table, **options) -> what one more error would add to it
+    (`small_samples.loss_interval`)."""
     step_plan: Any = None
     """The plan of the table that `step` is made from, where it is not the metric's own."""
     bounds: tuple[float, float] = (-math.inf, math.inf)
-    """The smallest and the largest value that there can be."""
-    most_of_score: float | None = None
-    """The largest value of one score per case or class, where whole vectors may have more."""
+    """The smallest and the largest value that there can be, with any options."""
+    most: Callable[[Options, int], float] | None = None
+    """The largest value with these options and so many classes, where these matter."""
     closer: Callable[[Options, float], Options] | None = None
     """Of a smoothed error: its options where so many cases are smoothed less. The interval holds
     what either curve allows, for no noise tells what smoothing rounds off."""
@@ -204,14 +207,17 @@ class Metric:
         return replace(plan, least_raters=needed)
 
     def within_bounds(
-        self, low: float, high: float, options: Options | None = None
+        self, low: float, high: float, options: Options, classes: int
     ) -> tuple[float, float]:
-        """Return an interval without what cannot be, with any options or with these."""
-        least = max(self.bounds[0], 0.0) if self.error else self.bounds[0]
-        most = self.bounds[1]
-        if options is not None and self.most_of_score is not None:
-            most = most if options["question"] == "canonical" else self.most_of_score
+        """Return an interval without what cannot be with these options and so many classes."""
+        least, _ = self.possible
+        most = self.bounds[1] if self.most is None else self.most(options, classes)
         return max(low, least), min(high, most)
+
+    @property
+    def possible(self) -> tuple[float, float]:
+        """Between which values the truth lies, with any options and classes."""
+        return max(self.bounds[0], 0.0) if self.error else self.bounds[0], self.bounds[1]
 
     def meaning_for(self, options: Options) -> str:
         """Return what it means with these options."""

@@ -25,7 +25,8 @@ ROWS = (
         plan=recipes.binned("per_class", "case"), formula=proper.brier,
         options={"per": "case", "scale_by_half": "auto"}, formula_options=("scale_by_half",),
         label_loss=recipes.halved_squares_of_label, tags=frozenset({"by_level"}),
-        shape="loss", step=recipes.halved_step_of_squares, bounds=(0.0, 2.0),
+        shape="loss", step=recipes.halved_step_of_squares,
+        bounds=(0.0, 2.0), most=recipes.most_of_squares,
         headline=(2, 2),
     ),
     Metric(

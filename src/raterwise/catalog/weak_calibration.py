@@ -20,6 +20,7 @@ ROWS = (
         "right.",
         "none", "Van Calster et al. 2016",
         **recipes.of_totals(), options=CLASS, shape="ratio", bounds=common.POSITIVE,
+        calibrated=1.0,
         undefined="the probability of the class is 0 in every case", in_all="two classes",
     ),
     Metric(
@@ -28,7 +29,7 @@ ROWS = (
         "the probabilities are too low.",
         "none", "Cox 1958",
         **recipes.of_recalibration("intercept"), options=CLIPPED, undefined=ALIKE,
-        in_all="two classes",
+        in_all="two classes", calibrated=0.0,
     ),
     Metric(
         "calibration_slope", "Calibration slope", "Clinical",
@@ -37,7 +38,7 @@ ROWS = (
         **recipes.of_recalibration("slope"), options=CLIPPED, in_all="two classes",
         undefined="a threshold on the probability tells every yes of the raters from every no, or "
         "all of them say the same, so that no slope is the best",
-        headline=(4, None),
+        calibrated=1.0, headline=(4, None),
     ),
     Metric(
         "ici", "Integrated calibration index", "Clinical",

@@ -17,7 +17,7 @@ from raterwise.io.findings import Findings, join_findings, read_finding_ratings
 from raterwise.io.npz import is_npz
 from raterwise.io.tables import PredictionTable, read_predictions
 from raterwise.io.unused_columns import unused_columns, unused_notes
-from raterwise.provenance import left_out_record
+from raterwise.provenance import left_out_record, raters_record
 from raterwise.results import Results
 
 Made = TypeVar("Made")
@@ -128,7 +128,8 @@ def with_what_was_read(results: Results, found: Findings) -> Results:
         data={**results.data, "dropped": dropped},
         warnings=notes,
         provenance={
-            **results.provenance, "left_out": left_out_record(found.report.left_out, dropped)
+            **results.provenance, "left_out": left_out_record(found.report.left_out, dropped),
+            "raters": raters_record(found.rater_ids),
         },
     )  # fmt: skip
 

@@ -193,7 +193,8 @@ def verdict_on(judged: Judged, names: tuple[str, ...] | None = None) -> dict[str
         simulations=SIMULATIONS, seed=request.settings.seed,
     ).to_dict()  # fmt: skip
     errors = [judged.estimates[row.name] for row, _ in judged.asked.values() if row.error]
-    return {**found, **_beside_intervals(errors, request.settings.unit, found)}
+    beside = _beside_intervals(errors, request.settings.unit, found)
+    return {**found, **beside, "off_target": _off_target(judged)}
 
 
 def _no_verdict(facts: Facts, summed: bool) -> str:
@@ -236,6 +237,22 @@ def _beside_intervals(
         "reach_zero": [e.name for e in shown if e.low == 0],
         "unit": unit,
     }
+
+
+def _off_target(judged: Judged) -> dict[str, float]:
+    """Return what a calibrated model has of metrics whose intervals, looked at alone, exclude it.
+
+    They count for nothing in the verdict: its checks ask of every class whether the mean and the
+    slope are right, and are corrected for each other. A reader sees the intervals all the same.
+    """
+    found = {}
+    for row, _ in judged.asked.values():
+        e = judged.estimates[row.name]
+        if row.calibrated is None or e.low is None or e.high is None:
+            continue
+        if not e.low <= row.calibrated <= e.high:
+            found[row.name] = row.calibrated
+    return found
 
 
 def _simes(estimates: list[Estimate]) -> float | None:
@@ -320,7 +337,8 @@ def results_of(
     if pass_ is not None:
         warnings += tuple(pass_.notices(judged.asked))
     warnings += (*warnings_about_data(about), *request.notices())
-    origin = {"call": "raterwise", "raters": raters_record(None), "inputs": [], **(origin or {})}
+    known = {"raters": raters_record(facts.rater_names), "inputs": []}
+    origin = {"call": "raterwise", **known, **(origin or {})}
     origin.setdefault("left_out", left_out_record({}, about.get("dropped", {})))
     return Results(
         dict(judged.estimates),

@@ -58,6 +58,8 @@ def estimate(row: Metric, own: Options, blank: Estimate, pass_: Pass) -> Estimat
     try:
         value, bound = pass_.value(row, own)
     except RaterwiseError as error:
+        if error.where is not None:
+            raise  # a bad row, which a table that is added up only now has met: no metric has it
         return replace(blank, undefined=str(error))
     if not math.isfinite(value):
         return replace(blank, undefined=row.undefined)
@@ -101,7 +103,7 @@ def _with_interval(
         return point
     if row.error and settings.interval == "auto":
         found = invert(row, own, point.value, passes)
-        low, high = row.within_bounds(found.low, found.high, own[0])
+        low, high = _within(row, own, passes, found.low, found.high)
         # A debiased loss may be below 0, where the truth cannot be.
         low, high = min(low, point.value), max(high, point.value)
         return replace(point, low=low, high=high, debiased=found.debiased, p_value=found.p_value)
@@ -111,7 +113,15 @@ def _with_interval(
             return shaped
     each = [p.replicates(row, o, value) for (p, value), o in zip(parts, own, strict=True)]
     drawn = _bootstrapped(point, np.mean(each, axis=0), settings, passes[0].units)
-    return _possible(drawn, (row.bounds[0], row.within_bounds(-math.inf, math.inf, own[0])[1]))
+    return _possible(drawn, (row.bounds[0], _within(row, own, passes)[1]))
+
+
+def _within(
+    row: Metric, own: Sequence[Options], passes: Sequence[Pass],
+    low: float = -math.inf, high: float = math.inf,
+) -> tuple[float, float]:  # fmt: skip
+    """Return an interval without what cannot be; several passes have the same options."""
+    return row.within_bounds(low, high, own[0], passes[0].facts.classes)
 
 
 def _possible(found: Estimate, bounds: tuple[float, float]) -> Estimate:
@@ -132,7 +142,20 @@ def _several_units(row: Metric, own: Sequence[Options], passes: Sequence[Pass]) 
     if row.error:
         each = [p.unit_sizes(row, o) for p, o in zip(passes, own, strict=True)]
         return all(np.count_nonzero(sizes) > 1 for sizes in each)
+    if row.counts_positives:
+        return any(_has_positives(row, o, p) for p, o in zip(passes, own, strict=True))
     return bool(np.count_nonzero(_sizes(row, own, passes)) > 1)
+
+
+def _has_positives(row: Metric, own: Options, pass_: Pass) -> bool:
+    """Tell whether two units have positive cases, without which nothing is known of a mean of them.
+
+    >>> import raterwise as rw
+    >>> rw.evaluate([0.9, 0.2, 0.1], [1, 0, 0], "average_precision")  # no interval: one positive
+    Results(3 cases)
+      Average precision    1.0000
+    """
+    return bool(np.count_nonzero(pass_.unit_positives(row, own)) > 1)
 
 
 def _sizes(row: Metric, own: Sequence[Options], passes: Sequence[Pass]) -> FloatArray:
@@ -170,7 +193,7 @@ def _shaped(
         if shaped is None:
             return None
         ends = shaped
-    low, high = row.within_bounds(*ends)
+    low, high = _within(row, own, passes, *ends)
     return replace(point, low=min(low, point.value), high=max(high, point.value), rater_share=share)
 
 
@@ -226,6 +249,12 @@ def _ends(
             raters[:inside] = passes[0].raters
         mass, hits = (cells.sums_by_unit(field) / raters for field in (1, 4))
         return separation_interval(found, value, (hits, mass - hits), level)
+    if found is None and len(passes) > 1:
+        # One finding has a single positive or negative case: as if all erred together.
+        alone = [_alone(row, o, p) for p, o in zip(passes, own, strict=True)]
+        known = [ends for ends in alone if ends is not None]
+        if len(known) == len(alone):
+            return float(np.mean([low for low, _ in known])), float(np.mean([h for _, h in known]))
     if found is None:
         return None
     if row.shape in ("proportion", "separation"):
@@ -241,10 +270,18 @@ def _ends(
     if row.shape == "loss" and value >= 0:
         each = [p.step(row, o) for p, o in zip(passes, own, strict=True)]
         steps = {k: float(np.mean([step[k] for step in each])) for k in each[0]}
-        return loss_interval(found, level, most=row.bounds[1], **steps)
+        most = _within(row, own, passes)[1]
+        return loss_interval(found, level, most=most, **steps)
     if row.shape == "signed_loss":
         return signed_loss_interval(found, level)
     return student_interval(found, level)
+
+
+def _alone(row: Metric, own: Options, pass_: Pass) -> tuple[float, float] | None:
+    if row.counts_positives and not _has_positives(row, own, pass_):
+        return row.bounds
+    value = float(row.over(pass_.table(row, own), own))
+    return _ends(row, [own], value, _over_cases(row, [own], value, [pass_]), [pass_])
 
 
 @dataclass(frozen=True, eq=False)

@@ -309,13 +309,14 @@ class Pass:
             return {}
         part = len(self.digest.unit_cases) / max(float(self.digest.unit_cases.sum()), 1.0)
         powers = {"dear": 1, "squared_dear": 2}
+        told = {name: own[name] for name in row.formula_options}
         if row.step_plan is None:
-            found = row.step(self.table(row, own))
+            found = row.step(self.table(row, own), **told)
         else:
             kept = self.digest.summaries.get(row.step_plan)
             if kept is None:
                 return {}
-            found = row.step(kept.table)
+            found = row.step(kept.table, **told)
             powers |= {"step": 1, "squared_step": 2}
         return {name: value * part ** powers.get(name, 0) for name, value in found.items()}
 

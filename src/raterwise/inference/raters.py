@@ -98,7 +98,7 @@ class RaterDraws:
         progress: Progress | None = None,
     ) -> RaterDraws:
         """Summarise the predictions with every resample of raters."""
-        predictions = _of_those_who_rated(predictions)
+        predictions = of_those_who_rated(predictions)
         spread, seed = spread_of_raters(predictions.labels), settings.seed
         plans = [plan for plan in plans if not plan.grows]
 
@@ -239,14 +239,17 @@ def resampled_raters(predictions: Predictions, resamples: int, seed: int) -> Ite
         yield _with_counts(predictions, counts)
 
 
-def _of_those_who_rated(predictions: Predictions) -> Predictions:
-    """Leave out persons who rated none of the cases: drawing them would draw nobody."""
+def of_those_who_rated(predictions: Predictions, rated: Sequence[int] | None = None) -> Predictions:
+    """Leave out persons who rated none of the cases: drawing them would draw nobody.
+
+    `rated` are the places of all others, increasing, where these cases are a part of all.
+    """
     ratings = predictions.labels.ratings
     if ratings is None:
         return predictions
-    rated, place = np.unique(ratings.rater, return_inverse=True)
-    names = tuple(ratings.rater_ids[i] for i in rated)
-    found = replace(ratings, rater=place, rater_ids=names)
+    known = np.unique(ratings.rater) if rated is None else np.asarray(rated)
+    names = tuple(ratings.rater_ids[i] for i in known)
+    found = replace(ratings, rater=np.searchsorted(known, ratings.rater), rater_ids=names)
     return replace(predictions, labels=replace(predictions.labels, ratings=found))
 
 

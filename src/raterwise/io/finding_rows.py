@@ -6,7 +6,7 @@ a form that a reader filled in, has a column for each finding, which is called a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -54,6 +54,8 @@ class FindingRatings:
     """(M, L, R): what each rater said, -1 for nothing, where that is wanted and known."""
     notes: tuple[str, ...] = ()
     """What to know about how it was read."""
+    rater_ids: tuple[Hashable, ...] = ()
+    """(R,): who they are, where `answers` are known."""
 
 
 class _Rows(NamedTuple):
@@ -123,7 +125,8 @@ def read_long(
         said = np.full((*shape, len(rater_ids)), -1, np.int8)
         said[items[use], places[found[use]], raters[use]] = answers[use]
     looked = np.bincount(cells, minlength=size).reshape(shape)
-    return FindingRatings(ids, positives, looked, file.name, unread, said, (*notes, *repeats))
+    who = () if said is None else tuple(rater_ids.tolist())
+    return FindingRatings(ids, positives, looked, file.name, unread, said, (*notes, *repeats), who)
 
 
 def _codes_of(table: Any, name: str, file: TableFile) -> tuple[Counts, Array]:

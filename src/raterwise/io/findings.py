@@ -6,7 +6,7 @@ Answers come as counts (positives_FINDING, raters_FINDING), as a column per rate
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -61,6 +61,7 @@ class Findings(NamedTuple):
     report: JoinReport
     unread: tuple[str, ...]
     answers: Answers | None = None
+    rater_ids: tuple[Hashable, ...] = ()
 
     def each(self) -> Iterator[tuple[str, Array, Labels, dict[str, Any]]]:
         """Yield each finding's name, the probabilities and labels, `groups` and `weights`."""
@@ -183,6 +184,7 @@ def join_findings(
         report,
         ratings.unread,
         None if ratings.answers is None else ratings.answers[index],
+        ratings.rater_ids,
     )
 
 
@@ -210,8 +212,10 @@ def _read_wide(file: TableFile, names: tuple[str, ...], told: TableColumns) -> F
             positives[:, i] += said == 1
             raters[:, i] += said >= 0
             by_reader[:, i, readers.index(who[column])] = said
-    known = None if counts else by_reader
-    return FindingRatings(ids, positives, raters, file.name, unread, known)
+    if counts:
+        return FindingRatings(ids, positives, raters, file.name, unread)
+    named = () if readers == [LABEL.rstrip("_")] else tuple(readers)
+    return FindingRatings(ids, positives, raters, file.name, unread, by_reader, rater_ids=named)
 
 
 def _reader_of(column: str, finding: str) -> str:

@@ -12,7 +12,7 @@ from raterwise.io.sources import TableFile
 from raterwise.io.unused_columns import unused_columns
 from raterwise.io.values import id_at
 from raterwise.predictions.checks import row_sum_tolerance
-from raterwise.rules import did_you_mean, listed, spelled
+from raterwise.rules import OVERSHOOT, did_you_mean, listed, spelled
 from raterwise.types import Array
 
 CONFIDENCE = re.compile(r"conf(idence)?$|certainty", re.IGNORECASE)
@@ -150,7 +150,7 @@ def check_probabilities(
         number = row if rows is None else int(rows[row])
         return f"row {number + 1}" + ("" if ids is None else f" (case {id_at(ids, row)!r})")
 
-    outside = ~((probs >= 0) & (probs <= 1))
+    outside = ~((probs >= -OVERSHOOT) & (probs <= 1 + OVERSHOOT))
     if outside.any():
         place = np.argwhere(outside)[0]
         name = columns[place[1] if len(place) == 2 else -1]

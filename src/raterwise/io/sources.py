@@ -34,6 +34,8 @@ FORMATS = {
 }
 
 
+TO_PARQUET = "convert each to Parquet (docs/cluster.md has the lines for CSV, in little memory)"
+"""What to do about many tables that are not Parquet."""
 LEAST_BYTES = 4
 """Of one value in memory; a file may hold a million of them in a few bytes."""
 CONVERT = {
@@ -151,9 +153,12 @@ def existing_file(path: str | PathLike[str]) -> Path:
         raise InvalidInputError(f"{file}: must be a file; it is a folder")
     if not file.exists():
         if several := glob.glob(str(file)):
+            kinds = {FORMATS.get(Path(name).suffix.lower(), "parquet") for name in several}
+            before = "" if kinds == {"parquet"} else f"; {TO_PARQUET} before"
             raise InvalidInputError(
                 f"{file}: must be one file; it is a pattern of {len(several)}, which are read as "
                 "one table in a stream alone (raterwise evaluate --stream, evaluate_stream)"
+                f"{before}"
             )
         raise InvalidInputError(f"{file}: there is no such file")
     if not file.is_file():  # a pipe would wait for ever, /dev/zero never end

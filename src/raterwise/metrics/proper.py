@@ -39,8 +39,13 @@ def brier(table: BinTable, *, scale_by_half: bool | str = "auto") -> Array:
         raise InvalidInputError(
             f'scale_by_half: must be True, False or "auto"; got {scale_by_half!r}'
         )
-    half = table.sums.shape[-3] == 2 if scale_by_half == "auto" else scale_by_half
-    return expected_squared_loss(table) * (0.5 if half else 1.0)
+    halved = is_halved(scale_by_half, table.sums.shape[-3])
+    return expected_squared_loss(table) * (0.5 if halved else 1.0)
+
+
+def is_halved(scale_by_half: bool | str, classes: int) -> bool:
+    """Tell whether the Brier score of so many classes is half of L̂_sq."""
+    return classes == 2 if scale_by_half == "auto" else bool(scale_by_half)
 
 
 def epistemic_loss(table: BinTable, *, estimator: str = "unbiased") -> Array:

@@ -78,8 +78,8 @@ def evaluate_multilabel(
         The probability that each finding is present.
     positives : array-like of shape (N, L), default None
         How many raters saw the finding.
-    raters : array-like of shape (N, L), default None
-        How many raters looked for it.
+    raters : int or array-like of shape (N, L), default None
+        How many raters looked for it; 1 where `positives` has one answer, 0 or 1, of each case.
     names : sequence of str, default None
         The findings' names.
     metrics : str or sequence of str, default "all"

@@ -24,7 +24,10 @@ def answers_of(
         if positives is None or raters is None:
             alone = {"positives": positives, "raters": raters}
             got = next((f"{name} alone" for name in alone if alone[name] is not None), "neither")
-            raise InvalidInputError(f"positives and raters, or ratings: must be given; got {got}")
+            hint = " (raters=1: one answer of each case)" if raters is None else ""
+            raise InvalidInputError(
+                f"positives and raters, or ratings: must be given; got {got}{hint}"
+            )
         if settings.draws_raters:
             raise InvalidInputError(
                 f"unit: {settings.unit!r} needs to know who said what, and counts do not say it; "
@@ -58,7 +61,9 @@ def checked(probs: Any, positives: Any, raters: Any) -> tuple[Array, Array, Arra
     if 0 in array.shape:
         raise InvalidInputError(f"probs: must hold cases and findings; got shape {array.shape}")
     counts = as_integer_array(positives, "positives", ndim=2)
-    labelled = as_integer_array(raters, "raters", ndim=2)
+    labelled = as_integer_array(raters, "raters", ndim=(0, 2))
+    if labelled.ndim == 0:
+        labelled = np.full(counts.shape, labelled)
     for name, values in (("positives", counts), ("raters", labelled)):
         if values.shape != array.shape:
             raise InvalidInputError(

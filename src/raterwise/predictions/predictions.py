@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise import rules
-from raterwise.arrays import as_float_array
+from raterwise.arrays import as_float_array, settled
 from raterwise.binning import unit_in_last_place
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.frames import class_names_of, refuse_other_order
@@ -351,6 +351,9 @@ class Predictions:
         confidence = np.empty(len(probs))
         predicted = np.empty(len(probs), np.int64)
         bad = kernels.read_rows(probs, self.tolerance, confidence, predicted)
+        if bad >= 0:
+            probs = settled(probs)
+            bad = kernels.read_rows(probs, self.tolerance, confidence, predicted)
         if bad >= 0:
             row = start + int(bad)
             given = row if self.kept is None else int(self.kept[row])

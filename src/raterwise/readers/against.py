@@ -166,7 +166,7 @@ def judge_digests(
         each = [_both(pair, row, own, request.settings) for pair in pairs]
         known.append(each)
         if any(one is not None for one in each):
-            found[row.name] = _yardstick(row, each, pairs, level)
+            found[row.name] = _yardstick(row, own, each, pairs, level)
     readers = tuple(
         Reader(pair.rater, pair.model.facts.cases, *_by_metric(request, known, i))
         for i, pair in enumerate(pairs)
@@ -266,6 +266,7 @@ def _both(pair: _Pair, row: Metric, own: Mapping[str, Any], settings: Settings) 
 
 def _yardstick(
     row: Metric,
+    own: Mapping[str, Any],
     each: Sequence[_Both],
     pairs: Sequence[_Pair],
     level: float,
@@ -284,8 +285,9 @@ def _yardstick(
             mean = (weight * np.nan_to_num(left)).sum(axis=0) / np.where(total > 0, total, np.nan)
         values.append(float(value))
         lefts.append(mean)
+    bounds = row.within_bounds(-np.inf, np.inf, own, pairs[0].model.facts.classes)
     reader, model = (
-        _ends(row, v, left, sizes, level) for v, left in zip(values, lefts, strict=True)
+        _ends(row, v, left, sizes, level, bounds) for v, left in zip(values, lefts, strict=True)
     )
     difference = _difference(row, values, lefts, (reader, model), sizes, level)
     return Yardstick(row.name, row.title, row.direction, reader, model, difference)
@@ -317,8 +319,9 @@ def _difference(
 
 
 def _ends(
-    row: Metric | None, value: float, without: FloatArray, sizes: FloatArray, level: float
-) -> Ends:
+    row: Metric | None, value: float, without: FloatArray, sizes: FloatArray, level: float,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+) -> Ends:  # fmt: skip
     try:
         found = linearise(value, without, sizes)
     except RaterwiseError:
@@ -326,7 +329,7 @@ def _ends(
     if row is not None and row.shape == "proportion":
         return (value, *proportion_interval(found, level))
     low, high = student_interval(found, level)
-    return (value, *(row.within_bounds(low, high) if row is not None else (low, high)))
+    return value, max(low, bounds[0]), min(high, bounds[1])
 
 
 def readers_of(

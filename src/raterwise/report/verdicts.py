@@ -69,12 +69,14 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
         return Verdict(_headline(first), text, "caution" if doubt or gap < SLIGHT else "bad")
     outside = _outside(results)
     if found.get("possibly") or found.get("off_about_disagreement") or outside.beyond_chance:
-        text = f"{_open(found, results, p, checks)}{outside.told}{_of_raters(found)}"
         classes = found.get("possibly") or outside.beyond_chance
+        explained = "" if classes else _off_target(found, results)
+        text = f"{_open(found, results, p, checks)}{explained}{outside.told}{_of_raters(found)}"
         return Verdict("Possibly miscalibrated" if classes else DISAGREEMENT, text, "caution")
     tested = (
         f"None of {checks} checks for miscalibration stands out (corrected {p})."
-        f"{_single_intervals(found, results)}{outside.told}{_of_raters(found)}"
+        f"{_single_intervals(found, results)}{_off_target(found, results)}{outside.told}"
+        f"{_of_raters(found)}"
     )
     ece = results.get("ece")
     curve = _first_curve(results)
@@ -142,6 +144,19 @@ def _single_intervals(found: Mapping[str, Any], results: Results) -> str:
         )
     many = f"; among {number} intervals, chance can do that" if number > 1 else "; chance can"
     return f" The {_intervals_of(above)} 0 when looked at alone{many}."
+
+
+def _off_target(found: Mapping[str, Any], results: Results) -> str:
+    """Return why intervals that exclude what a calibrated model has do not make one suspect."""
+    off = {n: value for n, value in found.get("off_target", {}).items() if n in results}
+    if not off:
+        return ""
+    values = set(off.values())
+    what = f"{values.pop():g}" if len(values) == 1 else "what a calibrated model has"
+    return (
+        f" The {_intervals_of([results[name].title for name in off])} {what} when looked at alone; "
+        f"among {len(found['deviations'])} checks, chance can do that."
+    )
 
 
 def _number_of_intervals(found: Mapping[str, Any]) -> int:

@@ -116,7 +116,7 @@ def _bounds(name: str) -> tuple[float, float]:
     row = CATALOG.get(name)
     if row is None:
         return -math.inf, math.inf
-    low, high = row.within_bounds(-math.inf, math.inf)
+    low, high = row.possible
     # An estimate without bias may be below what it estimates can be, by chance.
     return min(low, -high) if "estimator" in row.options else low, high
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.arrays import settled
 from raterwise.kernels._threads import in_threads
 from raterwise.segmentation.cases import Voxels
 from raterwise.summaries import Votes
@@ -100,6 +101,8 @@ def _votes(voxels: Voxels, first: int, last: int) -> Votes | None:
     positive = voxels.probs[first:last]
     if chosen is not None and not chosen.all():
         positive, votes = positive[chosen], votes[chosen]
+    if not kernels.are_probabilities(positive):
+        positive = settled(positive)
     if not kernels.are_probabilities(positive):
         bad = int(np.flatnonzero(~((positive >= 0) & (positive <= 1)))[0])
         raise voxels.bad_probability(first, last, bad)

@@ -89,8 +89,8 @@ def evaluate(
         at once. With raters every panel of them that the resamples draw is measured (3 raters: 10
         panels, 5: 126), and the time grows with it.
     raters : sequence of str, default None
-        Who drew the masks, in their order, the same in every image; needed where raters are
-        resampled and the images do not name them (`Case.raters`).
+        Who drew the masks, in their order, the same in every image, for the provenance of the
+        results; needed where raters are resampled and the images do not name them (`Case.raters`).
     bins : int or array-like, default 15
         How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
@@ -187,7 +187,7 @@ def job_of(
     """Return what is done with every image; `asked` are the options of the metrics."""
     classes = classes_of(cases, num_classes) if "all" in metrics else None
     request = Request.of(metrics, **asked, settings=settings, classes=classes)
-    roster = roster_of(raters, cases) if settings.draws_raters else ()
+    roster = roster_of(raters, cases, needed=settings.draws_raters)
     return Job(ImageRequest(request, selection, reduction, roster), num_classes)
 
 

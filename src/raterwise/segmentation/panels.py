@@ -15,8 +15,12 @@ from raterwise.inference.raters import Panel
 from raterwise.segmentation.cases import Case, Voxels
 
 
-def roster_of(given: Sequence[str] | None, cases: Iterable[Any]) -> tuple[str, ...]:
+def roster_of(
+    given: Sequence[str] | None, cases: Iterable[Any], *, needed: bool = True
+) -> tuple[str, ...]:
     """Return the raters: as given, or those whom all images of a list name, in their order.
+
+    Where `needed`, it is an error if nobody says who they are.
 
     >>> ann = Case([0.2, 0.8], [[0, 1], [0, 1]], raters=("ann", "bob"))
     >>> roster_of(None, [ann, Case([0.2, 0.8], [[0, 1]], raters=("cat",))])
@@ -26,27 +30,39 @@ def roster_of(given: Sequence[str] | None, cases: Iterable[Any]) -> tuple[str, .
         names = tuple(str(name) for name in given)
         if len(set(names)) < len(names):
             raise InvalidInputError(f"raters: must differ; got {', '.join(names)}")
-        return names
-    named: list[Any] = [
-        case.raters if isinstance(case, Case) else getattr(case, "rater_names", None)
-        for case in _listed(cases)
-    ]
+        # Drawing somebody who drew no mask would draw nobody.
+        drew = {str(name) for case in _listed(cases) for name in _named(case) or names}
+        return tuple(name for name in names if name in drew) if drew < set(names) else names
+    if not needed:
+        return ()
+    named = [_named(case) for case in _listed(cases)]
     if not named or None in named:
         raise InvalidInputError(
             'unit: "raters" and "both" need to know who drew which mask, and the images do not say '
             'it; give raters=["ann", "bob"], in the order of the masks, or name them in each image '
             "(Case(raters=), rater_names in a manifest)"
         )
-    return tuple(dict.fromkeys(str(name) for names in named for name in names))
+    return tuple(dict.fromkeys(str(name) for each in named for name in each or ()))
+
+
+def _named(case: Any) -> Sequence[Any] | None:
+    found = case.raters if isinstance(case, Case) else getattr(case, "rater_names", None)
+    return None if found is None else tuple(found)
 
 
 def _listed(cases: Iterable[Any]) -> Sequence[Any]:
     return cases if isinstance(cases, Sequence) else ()
 
 
-def times_of(case: Case, masks: int, roster: Sequence[str], panel: Panel) -> Panel:
-    """Return how often each mask of an image counts in a panel of the roster."""
+def names_of(case: Case, masks: int, roster: Sequence[str]) -> tuple[str, ...]:
+    """Return who drew each mask of an image: one of the roster, where there is one.
+
+    >>> names_of(Case([0.2, 0.8], [[0, 1], [0, 1]]), 2, ("ann", "bob"))
+    ('ann', 'bob')
+    """
     names = tuple(map(str, case.raters)) if case.raters is not None else tuple(roster)
+    if not roster:
+        return names
     if len(names) != masks or len(set(names)) < masks:
         raise InvalidInputError(
             f"raters: must name each of the {masks} masks once; got {', '.join(names)}"
@@ -55,6 +71,11 @@ def times_of(case: Case, masks: int, roster: Sequence[str], panel: Panel) -> Pan
         raise InvalidInputError(
             f"raters: must be among {', '.join(roster)}; got {', '.join(unknown)}"
         )
+    return names
+
+
+def times_of(names: Sequence[str], roster: Sequence[str], panel: Panel) -> Panel:
+    """Return how often each mask, of these raters, counts in a panel of the roster."""
     return tuple(panel[roster.index(name)] for name in names)
 
 

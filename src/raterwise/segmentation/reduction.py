@@ -140,14 +140,15 @@ class Reduction:
         replicates: dict[str, FloatArray] = {}
         for row in request.rows:
             values = self._values_of(row.name)
-            point = self._point(row, blank(row, request.asked[row.name][1]))
+            own = request.asked[row.name][1]
+            point = self._point(row, blank(row, own))
             defined = ~np.isnan(values)
             estimates[row.name] = point
             several = times is not None and len(np.unique(codes[defined])) > 1
             if point.value is not None and (several or (settings.unit == "raters" and panels)):
                 estimates[row.name], replicates[row.name] = mean_over_units(
                     point, values[defined], codes[defined], times, settings,
-                    row.within_bounds(-np.inf, np.inf),
+                    row.within_bounds(-np.inf, np.inf, own, self.num_classes or 2),
                     None if panels is None else self._by_raters(row, panels),
                 )  # fmt: skip
         digest = self.digest()

@@ -17,7 +17,7 @@ from raterwise.inference.raters import Panel, Panels
 from raterwise.rules import choose
 from raterwise.segmentation.binary import binary_digest, has_binary_digest
 from raterwise.segmentation.cases import Case, Selection, Voxels
-from raterwise.segmentation.panels import times_of, voxels_of
+from raterwise.segmentation.panels import names_of, times_of, voxels_of
 from raterwise.summaries import BinTable
 from raterwise.summaries.digest import Digest, digest_of, merged_in_order
 from raterwise.summaries.facts import Facts
@@ -36,7 +36,7 @@ class ImageRequest:
     selection: Selection
     reduction: str = "per_case"
     raters: tuple[str, ...] = ()
-    """Whom the masks are by, where raters are resampled."""
+    """Whom the masks are by, as told; where raters are resampled, all of them."""
 
     def __post_init__(self) -> None:
         choose("reduction", self.reduction, REDUCTIONS)
@@ -76,21 +76,22 @@ class ImageRequest:
         """Return what is kept of one image: its digest, or its values."""
         voxels = Voxels.of(case, num_classes, self.selection, number)
         plans = self.plans(len(voxels))
+        try:
+            by = names_of(case, len(voxels.raters), self.raters)
+        except RaterwiseError as error:
+            raise voxels.explained(error) from error
         digest = _digest_of(voxels, plans)
+        digest = replace(digest, facts=replace(digest.facts, rater_names=tuple(dict.fromkeys(by))))
         per_case = self.reduction == "per_case"
         panels = self.panels()
         if panels is None:
             return CaseValues.of(digest, self) if per_case else digest
-        by = case.raters if case.raters is not None else self.raters
         mark = replace(digest.facts.fingerprint, raters=Fingerprint.of_text(*by).labels)
         digest = replace(digest, facts=replace(digest.facts, fingerprint=mark))
         known: dict[Panel, Digest | None] = {}
         found: dict[Panel, Digest | None] = {}
         for panel in panels.different:
-            try:
-                times = times_of(case, len(voxels.raters), self.raters, panel)
-            except RaterwiseError as error:
-                raise voxels.explained(error) from error
+            times = times_of(by, self.raters, panel)
             if times not in known:
                 known[times] = _of_panel(voxels, times, plans)
             found[panel] = known[times]

@@ -6,7 +6,8 @@ files -> parts -> digests -> + -> results
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from os import PathLike
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, RaterwiseError
-from raterwise.inference.raters import summaries_by_panel
+from raterwise.inference.raters import of_those_who_rated, summaries_by_panel
 from raterwise.inference.settings import Progress
 from raterwise.kernels._threads import number_of_threads
 from raterwise.predictions import Predictions
@@ -53,7 +54,9 @@ class PartJob:
     intervals: bool
     on_unrated: OnUnrated = "error"
     panels: tuple[tuple[int, ...], ...] = ()
-    """How often each rater's column counts, where raters are resampled."""
+    """How often each rater who rated anything counts, where raters are resampled."""
+    rated: tuple[int, ...] = ()
+    """Which of the raters' columns these are."""
     verdict_plans: tuple[Any, ...] = ()
     """Of the verdict, which knows patients also where raters are resampled."""
     compares_raters: bool = False
@@ -68,16 +71,43 @@ class PartJob:
 def digest_of_part(job: PartJob, part: Part) -> Digest:
     """Return the digest of one part; an error names it."""
     by_rater = bool(job.panels) or job.compares_raters
-    try:
+    with _named(part):
         predictions, *about = read_part(part, job.columns, job.on_unrated, by_rater)
         try:
             return _digest_of_part(job, part, predictions, *about)
         except RaterwiseError:
             check_part(part, job.columns, predictions.kept)
             raise
+
+
+@contextmanager
+def _named(part: Part) -> Iterator[None]:
+    """Name the part in every error."""
+    try:
+        yield
     except RaterwiseError as error:
         text = str(error)
         raise InvalidInputError(text if part.name in text else f"{part.name}: {text}") from error
+
+
+def those_who_rated(
+    parts: Sequence[Part], columns: StreamColumns, on_unrated: OnUnrated
+) -> tuple[int, ...]:
+    """Return which of the raters' columns hold a rating that counts.
+
+    It must be known before parts are summarised panel by panel. Most often the first part has a
+    rating of everybody, and no other is read.
+    """
+    found: set[int] = set()
+    for part in parts:
+        with _named(part):
+            predictions, *_ = read_part(part, columns, on_unrated, by_rater=True)
+        ratings = predictions.labels.ratings
+        assert ratings is not None
+        found.update(np.unique(ratings.rater).tolist())
+        if len(found) == len(columns.raters):
+            break
+    return tuple(sorted(found))
 
 
 def _digest_of_part(
@@ -105,6 +135,7 @@ def _digest_of_part(
         panel=job.compares_raters,
         **about,
     )
+    found = replace(found, facts=replace(found.facts, rater_names=job.columns.raters))
     if not alone and job.verdict_plans:  # raters are resampled, but patients are patients
         codes = _blocks(job, part, predictions)
         own = summarise(predictions, job.verdict_plans, units=codes, num_units=STREAM_UNITS)
@@ -120,7 +151,8 @@ def _digest_of_part(
         return found
     known = found.facts.fingerprint.with_raters(predictions.labels, part.first)
     facts = replace(found.facts, fingerprint=known)
-    panels = summaries_by_panel(predictions, job.plans, job.panels)
+    persons = of_those_who_rated(predictions, job.rated)
+    panels = summaries_by_panel(persons, job.plans, job.panels)
     return replace(found, facts=facts, panels=panels)
 
 
@@ -146,7 +178,8 @@ def _levels(
         own, units = predictions.take(rows), None if blocks is None else blocks[rows]
         digest = digest_of(own, job.level_plans, units=units, **about)
         if job.panels:
-            panels = summaries_by_panel(own, job.level_plans, job.panels)
+            persons = of_those_who_rated(own, job.rated)
+            panels = summaries_by_panel(persons, job.level_plans, job.panels)
             digest = replace(digest, panels=panels)
         found[level] = digest
     return found

@@ -27,7 +27,7 @@ from raterwise.questions import Question
 from raterwise.readers.against import in_results, of_results, plans_of, wanted
 from raterwise.results import Results
 from raterwise.rules import did_you_mean
-from raterwise.streaming.digests import PartJob, digest_of_parts
+from raterwise.streaming.digests import PartJob, digest_of_parts, those_who_rated
 from raterwise.streaming.parts import (
     Part,
     StreamColumns,
@@ -197,7 +197,7 @@ def evaluate_stream(
         _refuse_in_use(found, outside, save_summary)
         request = request.at_other_prevalence(metrics)
         prior = _prior(found, parts, on_unrated, target_prevalence, source_prevalence, client)
-    job = replace(_job(found, request, on_unrated, chosen), prior=prior)
+    job = replace(_job(found, parts, request, on_unrated, chosen), prior=prior)
     if save_summary is not None and job.panels:
         raise InvalidInputError(
             'unit: must be "cases" for a saved summary, since the raters of the places that are '
@@ -294,7 +294,11 @@ def _outside(values: Any, columns: StreamColumns, save_summary: Any) -> Any:
 
 
 def _job(
-    columns: StreamColumns, request: Request, on_unrated: OnUnrated, chosen: Request | None
+    columns: StreamColumns,
+    parts: Sequence[Part],
+    request: Request,
+    on_unrated: OnUnrated,
+    chosen: Request | None,
 ) -> PartJob:
     """Return how each part becomes a digest; `chosen` is what is asked of its levels."""
     settings = request.settings
@@ -305,7 +309,8 @@ def _job(
             f"{'' if held == 'label' else 's'} does not say it; give rater_columns or "
             'rater_prefix, or resample "cases"'
         )
-    panels = Panels.for_persons(len(columns.raters), settings)
+    rated = those_who_rated(parts, columns, on_unrated) if settings.draws_raters else ()
+    panels = Panels.for_persons(len(rated), settings)
     readers: tuple[Any, ...] = ()
     if len(columns.raters) > 1 and wanted(request, len(columns.raters)):
         readers = tuple(plans_of(of_results(request, len(columns.class_names)), bounded=True))
@@ -316,6 +321,7 @@ def _job(
         intervals=settings.resamples > 0 and settings.unit != "raters",
         on_unrated=on_unrated,
         panels=() if panels is None else panels.different,
+        rated=rated,
         verdict_plans=tuple(request.verdict_plans(columns.group is not None)),
         compares_raters=request.compares_raters,
         level_plans=() if chosen is None else tuple(chosen.plans(bounded=True)),

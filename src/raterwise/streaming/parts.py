@@ -29,7 +29,13 @@ from raterwise.io.probabilities import (
     probability_columns,
 )
 from raterwise.io.ratings import Coding
-from raterwise.io.sources import FORMATS, TableFile, existing_file, matching_files
+from raterwise.io.sources import (
+    FORMATS,
+    TO_PARQUET,
+    TableFile,
+    existing_file,
+    matching_files,
+)
 from raterwise.io.values import as_ids
 from raterwise.labels import Labels
 from raterwise.labels.misread import IN_ORDER_OF_CODES, code_notes, one_hot_notes
@@ -183,11 +189,17 @@ def _parquet_parts(file: Path) -> tuple[list[tuple[int, int]], list[str]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if file.is_dir():
+        raise InvalidInputError(
+            f"{file}: a stream is read from files or Zarr stores; it is a folder, so give a "
+            f"pattern of the files in it: {file / '*.parquet'}"
+        )
     existing_file(file)
     if file.suffix == ".gz" or FORMATS.get(file.suffix.lower(), "parquet") != "parquet":
+        # What a column of text means (decimal commas, codes or names) is decided by all of it.
         raise InvalidInputError(
-            f"{file.name}: a stream is read from Parquet or Zarr; save it as one of them, or "
-            "evaluate it in memory"
+            f"{file.name}: a stream is read from Parquet or Zarr. Of several files, {TO_PARQUET}; "
+            "one that fits into memory is evaluated without a stream"
         )
     try:
         with pq.ParquetFile(file) as table:

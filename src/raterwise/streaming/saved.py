@@ -73,6 +73,8 @@ def _packed(
     if digest.weights is not None:
         arrays["unit_weights"] = digest.weights
     facts = digest.facts
+    if anonymous:
+        facts = replace(facts, rater_names=())
     if anonymous and facts.patients is not None:
         panel = None if facts.panel is None else facts.panel.anonymous()
         facts = replace(facts, patients=facts.patients.anonymous(), panel=panel)
@@ -219,6 +221,10 @@ def _check_seal(
 def _facts_as_dict(facts: Facts) -> dict[str, Any]:
     content = asdict(replace(facts, patients=None, panel=None))
     content["confidences"]["values"] = list(facts.confidences.values.items())
+    if (
+        not facts.rater_names
+    ):  # what is sent to others can be read by versions that know no such fact
+        del content["rater_names"]
     if facts.patients is not None:
         known = facts.patients
         content["patients"] = {"more": known.more, "most": known.most, "lists": known.lists}
@@ -241,6 +247,7 @@ def _facts_of_dict(content: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) 
     if patients is not None:
         counted = {"lists": int(patients["more"] > 0), **patients}
         parts["patients"] = Patients(arrays["patients"], arrays["patient_cases"], **counted)
+    parts["rater_names"] = tuple(map(str, content.get("rater_names", ())))
     if content.get("given") is not None:
         parts["given"] = AsGiven(**content["given"])
     if (panel := content.get("panel")) is not None:

@@ -18,7 +18,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.evaluation.judged import Judged
 from raterwise.evaluation.request import Metrics, Request
 from raterwise.inference.differences import Ends, difference_interval, holm, p_value
-from raterwise.inference.levels import level_test
+from raterwise.inference.level_permutations import level_test
 from raterwise.inference.settings import Progress, Settings
 from raterwise.results import LevelDifference, Results, Subgroup
 from raterwise.subgroups.variables import Variable

@@ -6,7 +6,7 @@ results say about the data, and whether two results are of the same cases all fo
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import reduce
 from hashlib import blake2b
@@ -233,6 +233,8 @@ class Facts:
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
     images: int = 0
     """How many images the cases are voxels of; 0 where cases are no voxels."""
+    rater_names: tuple[str, ...] = ()
+    """The names of the raters; empty where some of them are not known."""
     panel: Panel | None = None
     """Who said what, where raters are to be compared."""
     outside: int = 0
@@ -248,6 +250,7 @@ class Facts:
         """
         groups = predictions.groups
         names = hashes_of(predictions.group_ids) if panel and groups is not None else None
+        ratings = predictions.labels.ratings
         return Facts(
             predictions.num_classes,
             len(predictions),
@@ -257,6 +260,7 @@ class Facts:
             patients=None if groups is None else Patients.of_codes(groups, predictions.group_ids),
             confidences=Confidences.of(predictions.probs),
             fingerprint=Fingerprint.of(predictions, first),
+            rater_names=() if ratings is None else tuple(map(str, ratings.rater_ids)),
             panel=Panel.of(predictions, names) if panel else None,
             given=AsGiven.of(predictions),
             **_counts_of_raters(predictions),
@@ -294,6 +298,7 @@ class Facts:
             class_names=self.class_names,
             dropped=_added(self.dropped, other.dropped),
             patients=known[0] + known[1] if len(known) == 2 else next(iter(known), None),
+            rater_names=_all_named([facts.rater_names for facts in held]),
             panel=_joined(self, other),
             **sums,
         )
@@ -361,6 +366,11 @@ ADDED = {
     *("confidences", "fingerprint", "outside"),
 }
 """The facts of which the sum is that of both."""
+
+
+def _all_named(raters: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the raters of all parts, each once; none where a part does not name its own."""
+    return tuple(dict.fromkeys(name for each in raters for name in each)) if all(raters) else ()
 
 
 def _joined(first: Facts, second: Facts) -> Panel | None:

@@ -111,6 +111,9 @@ class TensorCases(NamedTuple):
             probs = self.probs[part]
             reading = kernels.read_rows(probs, self.tolerance, check)
             if reading.bad >= 0:
+                probs = _settled(probs)
+                reading = kernels.read_rows(probs, self.tolerance, check)
+            if reading.bad >= 0:
                 raise self.bad_row(start + reading.bad)
             yield TensorRows(
                 probs,
@@ -147,6 +150,12 @@ class TensorCases(NamedTuple):
             self.tolerance,
             lambda: int(given.isnan().sum()),
         )
+
+
+def _settled(probs: Tensor) -> Tensor:
+    """Return probabilities without the rounding that `arrays.settled` takes away."""
+    near = (probs - 0.5).abs() <= 0.5 + rules.OVERSHOOT
+    return torch.where(near, probs.clamp(0, 1), probs)
 
 
 def _given(row: int, kept: Tensor | None) -> int:

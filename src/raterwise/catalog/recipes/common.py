@@ -15,7 +15,7 @@ import numpy as np
 from raterwise.binning import bin_edges, equal_edges, equal_mass_edges
 from raterwise.densities import smoothers
 from raterwise.errors import InvalidInputError
-from raterwise.metrics import agreement, calibration
+from raterwise.metrics import agreement, calibration, proper
 from raterwise.predictions import Rows
 from raterwise.questions import PerCaseScore, Question
 from raterwise.rules import at_least_zero, positive, positive_integer
@@ -391,10 +391,28 @@ def step_of_log(table: BinTable) -> dict[str, float]:
     }
 
 
-def halved_step_of_squares(table: BinTable) -> dict[str, float]:
-    """Return the same by scikit-learn's convention: halved for two classes."""
-    found = step_of_squares(table)
-    return {**found, "spread": found["spread"] / (2 if len(table.weight) == 2 else 1)}
+def halved_step_of_squares(table: BinTable, *, scale_by_half: bool | str) -> dict[str, float]:
+    """Return the same by scikit-learn's convention: halved for two classes, or as told.
+
+    Of two classes a label changes both squares, each by 1 - 2z: half of the sum by 1 - 2z.
+    """
+    found, two = step_of_squares(table), len(table.weight) == 2
+    if two:
+        found["spread"] /= 2
+    times = {(True, False): 2.0, (False, True): 0.5}.get(
+        (two, proper.is_halved(scale_by_half, len(table.weight))), 1.0
+    )
+    return {"step": found["step"] * times, "spread": found["spread"] * times**2}
+
+
+def most_of_squares(options: Options, classes: int) -> float:
+    """Return the largest Brier score: all cases sure and wrong."""
+    return 1.0 if proper.is_halved(options["scale_by_half"], classes) else 2.0
+
+
+def most_of_kernels(options: Options, classes: int) -> float:
+    """Return the largest error of a kernel density: that of whole vectors, or of one score."""
+    return 2.0 if options["question"] == "canonical" else 1.0
 
 
 # What each rater's label would add to a score that is a mean over labels: (n, K) ------------------
