@@ -345,9 +345,10 @@ MESSY: dict[str, Messy] = {
         message=r"perhaps --rater-column reader and --rating-column diagnosis",
         fix="--rater-column reader --rating-column diagnosis",
     ),
-    "a probability of 1.0000001": Messy(
-        both(PREDICTIONS.replace("n4,1,0", "n4,1.0000001,0")),
-        message=r"is 1\.0000001 in row 4 .*--normalize divides each row by its sum",
+    "a probability of 1.0000001": Messy(both(PREDICTIONS.replace("n4,1,0", "n4,1.0000001,0"))),
+    "a probability of 1.00001": Messy(
+        both(PREDICTIONS.replace("n4,1,0", "n4,1.00001,0")),
+        message=r"is 1\.00001 in row 4 .*--normalize divides each row by its sum",
         fix="--normalize",
     ),
     "one probability, yes and no": Messy(
