@@ -378,3 +378,12 @@ def test_99_among_ratings() -> None:
         rw.Labels.from_ratings([[0, 99], [1, 1]], num_classes=2)
     labels = rw.Labels.from_ratings([[0, 99], [1, 1]], num_classes=2, missing=99)
     assert labels.counts.tolist() == [[1, 0], [0, 2]]
+
+
+def test_fewer_categories_than_classes_are_told_of_the_labels() -> None:
+    """Nobody chose the third class: the labels lack it, and no class_names were given."""
+    probs = [[0.2, 0.3, 0.5], [0.6, 0.2, 0.2]]
+    with pytest.raises(
+        rw.InvalidInputError, match="labels: must have a category for each of the 3"
+    ):
+        rw.ece(probs, pd.Series(["a", "b"], dtype="category"))

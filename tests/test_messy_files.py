@@ -330,14 +330,25 @@ MESSY: dict[str, Messy] = {
         message=r"perhaps --rater-columns annotator_1,annotator_2",
         fix="--rater-columns annotator_1,annotator_2",
     ),
+    "raters whose names hold a comma": Messy(
+        both(ratings=WIDE.replace("reader_1,reader_2", '"Roe,A",Bo')),
+        message=r"""--rater-columns, where .* in quotes: '"Roe,A",Bo'""",
+        fix='--rater-columns "Roe,A",Bo',  # as the shell passes it on
+    ),
+    "a long table under other names": Messy(
+        both(ratings=LONG.replace("reader,label", "Befunder,Diagnose")),
+        message=r"or --rater-column Befunder and --rating-column Diagnose",
+        fix="--rater-column Befunder --rating-column Diagnose",
+    ),
     "a rating under another name": Messy(
         both(ratings=LONG.replace("label", "diagnosis")),
         message=r"perhaps --rater-column reader and --rating-column diagnosis",
         fix="--rater-column reader --rating-column diagnosis",
     ),
-    "a probability of 1.0000001": Messy(
-        both(PREDICTIONS.replace("n4,1,0", "n4,1.0000001,0")),
-        message=r"is 1\.0000001 in row 4 .*--normalize divides each row by its sum",
+    "a probability of 1.0000001": Messy(both(PREDICTIONS.replace("n4,1,0", "n4,1.0000001,0"))),
+    "a probability of 1.00001": Messy(
+        both(PREDICTIONS.replace("n4,1,0", "n4,1.00001,0")),
+        message=r"is 1\.00001 in row 4 .*--normalize divides each row by its sum",
         fix="--normalize",
     ),
     "one probability, yes and no": Messy(
@@ -455,3 +466,18 @@ def test_other_sheets_are_named(tmp_path: Path) -> None:
     cases = rw.read_cases(tmp_path / "p.xlsx", label_column="y")
     assert cases.labels.majority().tolist() == [0, 1]
     assert any("only the first sheet, 'cases', was read" in note for note in cases.notes)
+
+
+def test_a_sheet_that_was_not_read_is_named_where_labels_are_missing(tmp_path: Path) -> None:
+    """The ratings are in the second sheet: the error says so, and takes no probability for one."""
+    book = tmp_path / "study.xlsx"
+    with pd.ExcelWriter(book) as sheets:
+        probs = pd.DataFrame({"case": [1, 2], "prob_a": [0.5, 1.0], "prob_b": [0.5, 0.0]})
+        probs.to_excel(sheets, sheet_name="model", index=False)
+        pd.DataFrame({"case": [1, 2], "reader_1": [0, 1]}).to_excel(sheets, sheet_name="panel")
+    unread = "only the first sheet, 'model', was read; there are also 'panel'"
+    with pytest.raises(rw.InvalidInputError, match=f"holds no labels.*{unread}"):
+        rw.read_cases(book)
+    with pytest.raises(rw.InvalidInputError, match=f"ratings_layout: .*{unread}") as error:
+        rw.read_cases(book, ratings=book)
+    assert "perhaps" not in str(error.value)

@@ -195,6 +195,22 @@ def test_a_mean_over_findings_is_explained_as_each_of_them() -> None:
         assert {each[name].meaning for each in found.findings.values()} == {mean.meaning}
 
 
+@pytest.mark.parametrize("metric", ["nll", "ranked_log_score"])
+def test_a_mean_over_findings_of_which_one_is_infinite(metric: str) -> None:
+    """-log 0 = infinity for one finding, so the mean is; that of the other would flatter."""
+    probs, positives, raters = np.array([[0.2, 0.0], [0.6, 0.5]]), np.array([[0, 1], [1, 1]]), 1
+    results = rw.evaluate_multilabel(
+        probs, positives, np.full_like(positives, raters), metrics=[metric, "brier"], resamples=20
+    )
+    assert results[metric].value is None and results[metric].low is None
+    assert "infinite" in (results[metric].undefined or "")
+    assert "(in 1 of 2 findings)" in (results[metric].undefined or "")
+    assert results.findings["finding 0"][metric].value == pytest.approx(
+        -(np.log(0.8) + np.log(0.6)) / 2
+    )
+    assert results["brier"].value is not None
+
+
 def test_one_positive_case_does_not_make_a_mean_sure() -> None:
     """Findings that are found without an error, two of them with one positive case each.
 

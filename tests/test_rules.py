@@ -369,3 +369,36 @@ def test_renamed() -> None:
     assert str(other) == "probabilities: must be 1; a voxel is 2; row 12"
     assert (other.argument, other.where) == ("probabilities", "a voxel")
     assert str(error.renamed("z")) == "z: must be 1; row 12 is 2; row 12"
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "nll", "ranked_probability_score"])
+def test_weights_by_place_are_told_their_name(metric: str) -> None:
+    """The third argument is `per`: an array there is no choice, and no error of NumPy."""
+    with pytest.raises(rw.InvalidTypeError, match=r"per: must be one value; .* \(2,\) .*weights="):
+        getattr(rw, metric)([[0.2, 0.8], [0.5, 0.5]], [0, 1], np.array([1.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    ("metric", "option", "said"),
+    [
+        ("calibration_slope", {"clip": "x"}, "clip: must be a number; got 'x'"),
+        ("calibration_intercept", {"clip": [1e-7]}, r"clip: must be a number; got \[1e-07\]"),
+        ("ici", {"span": np.ones(2)}, r"span of ici: must be one value; .* shape \(2,\)"),
+        ("auroc", {"ordered": np.ones(2)}, r"ordered of auroc: must be one value"),
+        ("robust_ece_mixture", {"components": "3"}, "components: must be a whole number; got '3'"),
+    ],
+)
+def test_options_of_another_kind_are_told(metric: str, option: Any, said: str) -> None:
+    """What NumPy or Python would trip over is an error about the option."""
+    samples = np.array([[[0.2, 0.8], [0.5, 0.5]], [[0.3, 0.7], [0.6, 0.4]]])
+    with pytest.raises(rw.InvalidTypeError, match=said):
+        rw.evaluate(rw.EnsembleBelief(samples), [0, 1], [metric], options={metric: option})
+
+
+def test_a_belief_says_where_its_numbers_are() -> None:
+    """A function of probabilities takes none: the message names what it has."""
+    belief = rw.PointBelief([[0.2, 0.8]])
+    with pytest.raises(rw.InvalidTypeError, match=r"probs: .*PointBelief.*its \.mean"):
+        rw.ece(belief, [0])  # type: ignore[arg-type]
+    with pytest.raises(rw.InvalidTypeError, match=r"predicted: .*\.disagreement\(\)"):
+        rw.disagreement_loss(belief, rw.Labels.from_counts([[1, 1]]))  # type: ignore[arg-type]

@@ -614,3 +614,18 @@ def test_curves_of_images_have_the_names_of_the_classes() -> None:
             cases, "classwise_ece", reduction, resamples=0, class_names=["tissue", "lesion"]
         )
         assert [curve["name"] for curve in found.curves["per_class"]] == ["tissue", "lesion"]
+
+
+def test_a_mean_over_images_of_which_one_is_infinite() -> None:
+    """-log 0 = infinity in the second image, so the mean is; the first has log 2."""
+    half, wrong = np.full((2, 1, 2), 0.5), np.array([[[1.0, 0.5]], [[0.0, 0.5]]])
+    cases = [Case(probs, np.ones((2, 1, 2), dtype=int)) for probs in (half, wrong, half)]
+    results = rw.segmentation.evaluate(cases, ["nll", "brier"], resamples=20)
+    assert results["nll"].value is None and results["nll"].low is None
+    assert (results["nll"].undefined or "").endswith("(in 1 of 3 images)")
+    assert results["nll"].defined == 2 and results["brier"].value is not None
+    finite = rw.segmentation.evaluate([cases[0], cases[2]], ["nll"], resamples=0)
+    assert finite["nll"].value == pytest.approx(np.log(2))
+    sure = Case(np.array([[[1.0, 1.0]], [[0.0, 0.0]]]), np.ones((2, 1, 2), dtype=int))
+    with pytest.raises(rw.UndefinedMetricError, match=r"nll: .* \(in 1 of 3 images\)"):
+        rw.segmentation.total_variation([cases[0], sure, cases[2]], "nll", repeats=2)

@@ -1,5 +1,7 @@
 """Total variation and subsample curves."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -146,3 +148,10 @@ def test_the_bins_reach_the_curve_of_subsets():
     for bins, error in ((1, 0.0), (2, 0.8)):
         curve = subsample_curve("ece", [0.2, 0.8], [1, 0], bins=bins, **asked)
         assert curve.full == pytest.approx(error)
+
+
+@pytest.mark.parametrize("metric", ["nll", rw.nll])
+def test_what_is_infinite_does_not_move(metric: Any) -> None:
+    """-log 0 is infinite on every part: an error in words, without warnings of NumPy."""
+    with pytest.raises(rw.UndefinedMetricError, match="undefined"):
+        total_variation(metric, [[1.0, 0.0]] * 20, [1] * 20, repeats=3)

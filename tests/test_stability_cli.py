@@ -197,3 +197,32 @@ def test_weights_count_in_findings(folder: Path) -> None:
     for name in ("mass", "edema"):
         full = content["findings"][name]["brier"][0]["full"]
         assert full == pytest.approx(2 * 0.5**2 / 4)
+
+
+def test_what_is_infinite_is_left_out(folder: Path) -> None:
+    """-log 0 has no variation: a line says so, no number is inf or nan, and the others go on."""
+    table = "case,prob_0,prob_1,reader_1,reader_2\n" + "1,1,0,1,1\n2,0.5,0.5,0,1\n3,0.2,0.8,1,1\n"
+    (folder / "sure.csv").write_text(table, encoding="utf-8")
+    done = run("stability sure.csv --metrics nll,brier --repeats 2")
+    said = " ".join(done.output.split())
+    assert done.exit_code == 0, done.output
+    assert "left out: Negative log-likelihood, every rater: it is infinite" in said
+    assert not re.search(r"\b(inf|nan)\b", said)
+    alone = run("stability sure.csv --metrics nll --repeats 2")
+    assert alone.exit_code == 2 and "it is infinite" in alone.output
+
+
+def test_what_is_infinite_in_one_finding_has_no_mean(folder: Path) -> None:
+    """The mean of the other finding would flatter; the line names the one finding."""
+    table = "case,prob_a,prob_b,label_a,label_b\n1,0,0.5,1,1\n2,0.5,0.5,0,1\n3,0.2,0.8,1,0\n"
+    (folder / "sure.csv").write_text(table, encoding="utf-8")
+    done = run("stability sure.csv --multilabel --metrics nll,brier --repeats 2")
+    assert done.exit_code == 0, done.output
+    assert "Brier score" in done.output.split("By finding")[0]
+    assert "it is infinite: a class that a rater chose was given the probability 0: a" in (
+        " ".join(done.output.split())
+    )
+    judged = run("evaluate sure.csv --multilabel --metrics nll,brier --resamples 0")
+    assert "undefined: Negative log-likelihood in a: it is infinite" in (
+        " ".join(judged.output.split())
+    )

@@ -129,6 +129,15 @@ def test_probabilities_are_taken_as_they_are() -> None:
     assert belief.mean[0, 0] == pytest.approx(sigmoid(1), abs=1e-6)
 
 
+def test_a_second_softmax_is_told() -> None:
+    """softmax(σ(1), σ(-1)) is σ(σ(1) - σ(-1)): nearer to a half than what the model says."""
+    model = nn.Sequential(nn.Dropout(0.0), Scale(), nn.Softmax(dim=1))
+    with pytest.warns(rw.RaterwiseWarning, match="look like probabilities") as seen:
+        belief = ensembles.mc_dropout(model, torch.ones(3, 1), samples=2, batch_size=2)
+    assert len(seen) == 1 and seen[0].filename == __file__
+    assert belief.mean[0, 0] == pytest.approx(sigmoid(sigmoid(1) - sigmoid(-1)), abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("output", "outputs", "said"),
     [

@@ -421,8 +421,13 @@ def test_wrong_types_and_options() -> None:
 @pytest.mark.filterwarnings("ignore:The ``compute`` method of metric")
 def test_undefined() -> None:
     """No case yet, or every case right, is no number."""
-    with pytest.raises(UndefinedMetricError, match="ece: undefined, no case was given yet"):
-        metrics.ECE(2).compute()
+    for name, empty in (
+        ("ece", metrics.ECE(2)),
+        ("auccc", metrics.AUCCC(2)),
+        ("auroc", metrics.AUROC(3)),
+    ):
+        with pytest.raises(UndefinedMetricError, match=f"{name}: undefined, no case was given yet"):
+            empty.compute()
     metric = metrics.AUCCC(2)
     metric.update(torch.tensor([[0.9, 0.1]]), torch.tensor([0]))
     with pytest.raises(UndefinedMetricError, match="auccc: undefined, every prediction is right"):

@@ -25,6 +25,8 @@ def as_array(values: Any, name: str) -> Array:
     except (ValueError, TypeError) as error:
         raise InvalidTypeError(f"{name}: must be an array of numbers; {error}") from error
     if array.dtype.kind not in "biuf":
+        if array.dtype.kind == "O" and array.ndim == 0:
+            raise _not_an_array(values, name)
         first = array.flat[0] if array.size else None
         if array.dtype.kind != "O":
             raise rules.not_numbers(name, array.dtype, first)
@@ -33,6 +35,16 @@ def as_array(values: Any, name: str) -> Array:
         missing = array.size - len(known)
         raise rules.not_numbers(name, array.dtype, first, objects=objects, missing=missing)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _not_an_array(value: Any, name: str) -> InvalidTypeError:
+    """One thing that is no array, such as a belief, which has one."""
+    way = ""
+    if hasattr(value, "disagreement"):
+        way = ", which says it with .disagreement()" if name == "predicted" else (
+            ", whose probabilities are its .mean"
+        )  # fmt: skip
+    return InvalidTypeError(f"{name}: must be an array of numbers; got {value!r}{way}")
 
 
 def refuse_masked(values: Any, name: str) -> None:

@@ -90,11 +90,21 @@ def did_you_mean(word: object, known: Iterable[object]) -> str:
 
 def choose(name: str, value: str, allowed: tuple[str, ...]) -> str:
     """Return `value` when it is one of `allowed`; otherwise say what is."""
+    one_value(name, value)
     if value not in allowed:
         words = ", ".join(str(word) for word in allowed)
         meant = did_you_mean(value, allowed)
         raise InvalidInputError(f"{name}: must be one of {words}; got {value!r}{meant}")
     return value
+
+
+def one_value(name: str, value: Any) -> None:
+    """Raise where an option is an array, such as weights that were given by place."""
+    if getattr(value, "shape", ()):
+        raise InvalidTypeError(
+            f"{name}: must be one value; got an array of shape {tuple(value.shape)} (weights are "
+            "given by their name, weights=)"
+        )
 
 
 def positive_integer(name: str, value: Any, *, least: int = 1) -> int:
@@ -108,7 +118,7 @@ def positive_integer(name: str, value: Any, *, least: int = 1) -> int:
 
 def positive(name: str, value: float) -> float:
     """Return `value` when it is positive and finite."""
-    _number(name, value)
+    a_number(name, value)
     if not 0 < value < math.inf:
         raise InvalidInputError(f"{name}: must be positive and finite; got {value}")
     return value
@@ -116,7 +126,7 @@ def positive(name: str, value: float) -> float:
 
 def at_least_one(name: str, value: float) -> float:
     """Return `value` when it is 1 or more; it may be infinite."""
-    _number(name, value)
+    a_number(name, value)
     if not value >= 1:
         raise InvalidInputError(f"{name}: must be at least 1; got {value}")
     return value
@@ -124,7 +134,7 @@ def at_least_one(name: str, value: float) -> float:
 
 def at_least_zero(name: str, value: float) -> float:
     """Return `value` when it is finite and not negative."""
-    _number(name, value)
+    a_number(name, value)
     if not 0 <= value < math.inf:
         raise InvalidInputError(f"{name}: must be finite and not negative; got {value}")
     return value
@@ -132,13 +142,14 @@ def at_least_zero(name: str, value: float) -> float:
 
 def between_zero_and_one(name: str, value: float) -> float:
     """Return `value` when it lies between 0 and 1, both excluded."""
-    _number(name, value)
+    a_number(name, value)
     if not 0 < value < 1:
         raise InvalidInputError(f"{name}: must lie between 0 and 1, both excluded; got {value}")
     return float(value)
 
 
-def _number(name: str, value: Any) -> None:
+def a_number(name: str, value: Any) -> None:
+    """Raise where an option is no number; it may be infinite."""
     try:
         bool(value < math.inf)
     except (TypeError, ValueError):

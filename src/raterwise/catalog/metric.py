@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterwise.catalog.recipes.common import Prepare
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Predictions, Rows
-from raterwise.rules import choose, did_you_mean, positive
+from raterwise.rules import choose, did_you_mean, one_value, positive, positive_integer
 from raterwise.summaries import Summary
 from raterwise.types import Options
 
@@ -153,7 +153,8 @@ class Metric:
     chance alone; of_cases: tells equal scores of different cases apart; plugin_needs_one: its
     plug-in estimate needs one label per case only; other_scale: it may be less than the
     gap between all that was said and all that was predicted; quantile: so it may, on the same
-    scale, for most cases can be nearer than the mean."""
+    scale, for most cases can be nearer than the mean; infinite: it is, where it is undefined, and
+    so is a mean over images or findings of which one is."""
 
     def estimate(self, summary: Summary, options: Options) -> float:
         """Return the value of the metric."""
@@ -236,10 +237,14 @@ class Metric:
         """Return the same, where each is one of its choices; errors say what it is `called`."""
         found = self.with_defaults(given)
         for name, value in found.items():
+            if name != "bins":
+                one_value(called.format(name), value)
             if allowed := self._choices(name):
                 choose(called.format(name), value, allowed)
         if found.get("bandwidth") is not None:
             positive("bandwidth", found["bandwidth"])
+        if "components" in found:
+            positive_integer("components", found["components"])
         return found
 
     def with_options(self, shared: Options, own: Options) -> dict[str, Any]:

@@ -35,7 +35,7 @@ ROWS = (
         "lower", "LH eq 82",
         plan=recipes.per_case("log"), formula=proper.mean_score, options={"per": "case"},
         undefined="it is infinite: a class that a rater chose was given the probability 0",
-        label_loss=recipes.log_of_label,
+        label_loss=recipes.log_of_label, tags=frozenset({"infinite"}),
         shape="loss", step=recipes.step_of_log, step_plan=recipes.CONFIDENCE,
         bounds=common.POSITIVE,
     ),
@@ -62,7 +62,7 @@ ROWS = (
         plan=recipes.per_case("ranked_log"), formula=proper.mean_score, options={"per": "case"},
         undefined="it is infinite: a rater chose a class where the model excludes all up to it, "
         "or all from it on",
-        in_all=False, shape="loss", bounds=common.POSITIVE,
+        in_all=False, shape="loss", bounds=common.POSITIVE, tags=frozenset({"infinite"}),
         cannot_tell="How far apart the classes are: every step of the scale counts the same.",
     ),
     Metric(

@@ -108,9 +108,8 @@ class Calibrated:
             words.append(f"{name} ({', '.join(parts)})" if parts else name)
         if self.alpha is not None:
             low, middle, high = np.quantile(self.belief.concentration, (0.25, 0.5, 0.75))
-            penalty = f", l2 {self.alpha.l2_:.3g}"
-            within = f"half of the cases within {low:.3g} … {high:.3g}"
-            words.append(f"α0 {middle:.3g} ({within}{penalty})")
+            within = f"half of the cases within {low:.3g} … {high:.3g}, l2 {self.alpha.l2_:.3g}"
+            words.append(f"α0 {middle:.3g} ({'every case' if low == high else within})")
         return "; ".join(words)
 
 

@@ -85,7 +85,7 @@ class Cases:
     def require_labels(self) -> Labels:
         """Return the labels where there are any; otherwise say how to give them."""
         if self.labels is None:
-            raise no_labels(self.table.source)
+            raise no_labels(self.table.source, self.table.notes)
         return self.labels
 
     def in_words(self) -> str:

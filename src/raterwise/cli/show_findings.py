@@ -69,7 +69,7 @@ def note_findings(results: Results, console: Console) -> None:
     for name, e in results.items():
         absent = {title: r[name].undefined for title, r in each if r[name].value is None}
         if absent:
-            where = "every finding" if e.value is None else ", ".join(absent)
+            where = "every finding" if len(absent) == len(results.findings) else ", ".join(absent)
             reason = as_options(str(next(iter(absent.values()))))
             console.print(Text(f"undefined: {e.title} in {where}: {reason}", style="yellow"))
 

@@ -46,6 +46,8 @@ OPTIONS_IN_FRONT = frozenset(
     )
 )
 """Those that are common words too, and so only count as the argument of an error."""
+OPTIONS_OF_A_METRIC = frozenset(("bandwidth", "clip", "estimator"))
+"""Those that a metric takes, with a value: --option METRIC.clip=1e-7."""
 SPELT_OTHERWISE = {"options": "option", "subgroups": "subgroup_column", "values": "subgroup_column"}
 
 
@@ -59,6 +61,8 @@ def as_options(message: str, argument: str | None = None) -> str:
     "--id-column: must name …; --on-single drop leaves them out; --delimiter ';' …"
     >>> as_options("bins: must be at least 1; got 0"), as_options("subgroups: 'site' has one level")
     ('--bins: must be at least 1; got 0', "--subgroup-column: 'site' has one level")
+    >>> as_options('use estimator="plugin"')
+    'use --option METRIC.estimator=plugin'
     """
     argument = argument_of(message) if argument is None else argument
     if argument in OPTIONS_IN_FRONT | OPTIONS_WITH_VALUES and message.startswith(f"{argument}: "):
@@ -75,6 +79,8 @@ def _word_as_option(word: str) -> str:
     before = word[: len(word) - len(word.lstrip("("))]
     name, equals, value = word[len(before) :].partition("=")
     bare = name.rstrip(",;:.)")
+    if name in OPTIONS_OF_A_METRIC and equals:
+        return before + f"--option METRIC.{name}={value}".replace('"', "")
     if bare in OPTIONS and (not equals or bare == name):
         after = name[len(bare) :]
     elif name in OPTIONS_WITH_VALUES and value.startswith('"'):

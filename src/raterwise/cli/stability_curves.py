@@ -14,7 +14,7 @@ from raterwise.catalog import find
 from raterwise.catalog.metric import Given
 from raterwise.cli.findings import asked_of_findings, of_each_finding
 from raterwise.cli.parsing import own_options
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.evaluate import predictions_of
 from raterwise.evaluation.request import Request
 from raterwise.inference.settings import Progress, within
@@ -153,10 +153,15 @@ def measure(
             **told,
             **own,
         )
+        if "infinite" in find(metric).tags and not np.isfinite(curve.full):
+            notes.append(f"{what}: {find(metric).undefined}")
+            continue
         known = predictions_of(part, chosen, **told)
         parts = Partition(repeats=repeats, seed=seed)
         paths = paths_of(known, request.asked[metric], parts, within(progress, middle, end, what))
         found.append(MetricStability(metric, raters, curve, variation_of(paths), paths))
+    if not found:
+        raise UndefinedMetricError("; ".join(notes))
     return found, notes
 
 

@@ -68,6 +68,18 @@ def estimate(measure: Measure, blank: Estimate) -> Estimate:
     return tested(measure, found) if row.test else found
 
 
+def infinite_mean(row: Metric, reasons: Sequence[str | None], parts: str) -> str | None:
+    """Return why a mean over parts is infinite, from why each of them has no value, if it is.
+
+    The mean over the others would say most of a model where it says least: it would leave out the
+    images or findings in which a model excludes what a rater chose.
+    """
+    missing = [why for why in reasons if why]
+    if "infinite" not in row.tags or not missing:
+        return None
+    return f"{missing[0]} (in {len(missing)} of {len(reasons)} {parts})"
+
+
 def mean_estimate(
     blank: Estimate, measures: Sequence[Measure], values: Sequence[float]
 ) -> Estimate:

@@ -52,7 +52,10 @@ def read_sheet(path: Path) -> tuple[pa.Table, str]:
     notes = [titles_note(path.name, _text(rows[0][0]) or "")] if above else []
     if others := ", ".join(repr(title) for title in titles if title != sheet):
         which = f"first sheet, {sheet!r}," if sheet == titles[0] else f"sheet {sheet!r}"
-        notes.append(f"{path.name}: only the {which} was read; there are also {others}")
+        notes.append(
+            f"{path.name}: only the {which} was read; there are also {others}: "
+            "save one as a file of its own to have it read"
+        )
     rows = rows[above:]
     width = max(len(row) for row in rows)
     header = ["" if name is None else str(name) for name in rows[0]]

@@ -41,6 +41,8 @@ UNNAMED = ("", "Unnamed: 0")
 """What pandas and others write over a column that has no name: the first one may be the id."""
 COUNT_PREFIX = "count_"
 COUNTED = re.compile(r"(n|num|number|votes?|counts?)[ _.-]", re.IGNORECASE)
+PROBABILITY = ("prob", "Prob", "PROB")
+"""How the names of probabilities begin, which are no ratings."""
 MOST_GUESSED = 10
 """Up to how many columns may be guessed to be raters."""
 
@@ -118,7 +120,7 @@ def find_id_column(file: TableFile, id_column: str | None) -> str:
         return file.columns[0]
     raise InvalidInputError(
         f"id_column: must say which column of {file.name} names the case; there is no 'case' "
-        f"(columns: {listed(file.columns)}){_maybe_ids(file)}"
+        f"(columns: {listed(file.columns)}){_maybe_ids(file)}{file.read_so}"
     )
 
 
@@ -165,7 +167,7 @@ def layout_of(file: TableFile, columns: RatingColumns) -> str:
         f"ratings_layout: must be told for {file.name}; by the names of its columns {problem} "
         f"({listed(file.columns)}). wide has rater_columns (reader_… or rater_…), long has a "
         "rater_column (reader or rater) and a rating_column (label or rating), counts has "
-        f"count_columns (count_…){_maybe_ratings(file)}"
+        f"count_columns (count_…){_maybe_ratings(file)}{file.read_so}"
     )
 
 
@@ -173,18 +175,28 @@ def _maybe_ratings(file: TableFile) -> str:
     """Return how to name the columns of ratings, where some look like them."""
     like = unused_columns(file, ()).get("a rater", [])
     if len(like) > 1:
-        return f'; perhaps rater_columns="{",".join(like)}"'
+        return f"; perhaps {_naming('rater_columns', like)}"
     others = [n for n in file.columns if n and n not in like and not LIKE_IDS.search(n)]
     who = usual_names(file, RATER_COLUMNS) or like
     if len(who) == len(others) == 1:
         return f'; perhaps rater_column="{who[0]}" and rating_column="{others[0]}"'
     if who and len(others) > 1 and not any(LIKE_IDS.search(name) for name in file.columns):
         return "; a row per rater is not read: turn the table, a row per case"
-    others = [name for name in others if not NO_CASE.search(name)]
+    others = [n for n in others if not NO_CASE.search(n) and not n.startswith(PROBABILITY)]
     if 1 < len(others) <= MOST_GUESSED and any(LIKE_IDS.search(n) for n in file.columns):
         counted = all(COUNTED.match(name) for name in others)
-        return f'; perhaps {"count" if counted else "rater"}_columns="{",".join(others)}"'
+        wide = _naming("count_columns" if counted else "rater_columns", others)
+        long = f'rater_column="{others[0]}" and rating_column="{others[1]}"'
+        return f"; perhaps {wide}" + (f" or {long}" if len(others) == 2 and not counted else "")
     return ""
+
+
+def _naming(argument: str, names: Sequence[str]) -> str:
+    """Return how to name several columns; one whose name holds a comma stands in quotes."""
+    if any("," in name for name in names):
+        quoted = ",".join(f'"{name}"' if "," in name else name for name in names)
+        return f"{argument}, where a name that holds a comma stands in quotes: '{quoted}'"
+    return f'{argument}="{",".join(names)}"'
 
 
 def usual_layouts(file: TableFile) -> dict[str, bool]:

@@ -39,7 +39,8 @@ def probability_columns(file: TableFile, prefix: str, given: Sequence[str]) -> l
         raise InvalidInputError(
             f"prob_prefix: must be the beginning of a column's name in {file.name}; none begins "
             f"with {prefix!r}{did_you_mean(prefix, file.columns)} (columns: "
-            f"{listed(file.columns)}); {hint} names them one by one{_other_shape(file)}"
+            f"{listed(file.columns)}); {hint} names them one by one"
+            f"{_other_shape(file)}{file.read_so}"
         )
     return found
 

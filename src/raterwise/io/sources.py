@@ -69,6 +69,11 @@ class TableFile:
         return self.path.name
 
     @property
+    def read_so(self) -> str:
+        """How it was read, in brackets, where a column is not found: it may be in another sheet."""
+        return f" ({self.note})" if self.note else ""
+
+    @property
     def delimiter(self) -> str:
         """Between the values of a CSV file."""
         return self.csv.delimiter

@@ -275,7 +275,7 @@ def join(
     """
     if ratings is None:
         if predictions.labels is None:
-            raise no_labels(predictions.source)
+            raise no_labels(predictions.source, predictions.notes)
         report = JoinReport(len(predictions.probs))
         columns = (predictions.probs, predictions.labels, predictions.groups, predictions.weights)
         return Joined(*columns, report)
@@ -291,11 +291,12 @@ def join(
     )
 
 
-def no_labels(source: str) -> InvalidInputError:
+def no_labels(source: str, notes: Sequence[str] = ()) -> InvalidInputError:
     """Return the error that there are no labels, with how to give them."""
+    unread = "".join(f" ({note})" for note in notes if "sheet" in note)
     return InvalidInputError(
         f"ratings: {source} holds no labels; give a file of ratings, or say which column holds "
-        "them with label_column, rater_columns or count_columns"
+        f"them with label_column, rater_columns or count_columns{unread}"
     )
 
 

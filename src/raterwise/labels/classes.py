@@ -325,6 +325,11 @@ def _of_values(
     names = _order_of_classes(columns, name, class_names)
     codes = np.stack([_texts(column, name, names, missing) for column in columns], axis=1)
     total = len(names) if num_classes is None else num_classes
+    if class_names is None and len(names) != total:
+        raise InvalidInputError(
+            f"{name}: must have a category for each of the {total} classes; got {listed(names)}: "
+            "class_names says which classes there are"
+        )
     return Coded(codes, total, names_of(names, total), gaps=bool((codes == NO_RATING).any()))
 
 

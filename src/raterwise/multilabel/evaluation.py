@@ -15,7 +15,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.evaluation.judged import Judged, judge_predictions, raters_compared, results_of
 from raterwise.evaluation.request import Metrics, Request
 from raterwise.inference.draws import Units, resampling_units
-from raterwise.inference.estimates import blank, mean_estimate
+from raterwise.inference.estimates import blank, infinite_mean, mean_estimate
 from raterwise.inference.settings import Progress, Settings, silent, within
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
@@ -301,6 +301,11 @@ def _mean(request: Request, findings: Mapping[str, Judged]) -> Judged:
         having = [
             t for t, judged in findings.items() if judged.estimates[row.name].value is not None
         ]
+        why = [judged.estimates[row.name].undefined for judged in findings.values()]
+        if infinite := infinite_mean(row, why, "findings"):
+            left = len(findings) - len(having)
+            estimates[row.name] = replace(blank(row), dropped=left, undefined=infinite)
+            continue
         estimates[row.name] = _mean_of(row, [findings[t] for t in having], len(findings))
         drawn = [each[t][row.name] for t in having if row.name in each[t]]
         if drawn:

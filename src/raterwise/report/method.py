@@ -81,7 +81,7 @@ def _not_in_every_finding(results: Results) -> list[str]:
     for name, e in results.items():
         absent = [title for title, found in results.findings.items() if found[name].value is None]
         if absent:
-            where = "every finding" if e.value is None else ", ".join(absent)
+            where = "every finding" if len(absent) == len(results.findings) else ", ".join(absent)
             reason = results.findings[absent[0]][name].undefined
             lines.append(f"Undefined: {e.title} in {where}: {reason}.")
     return lines

@@ -13,7 +13,7 @@ from raterwise.curves.reliability import curves_of
 from raterwise.errors import InvalidInputError
 from raterwise.evaluation.judged import Judged, judge, results_of
 from raterwise.inference.draws import multiplicities
-from raterwise.inference.estimates import blank, mean_over_units
+from raterwise.inference.estimates import blank, infinite_mean, mean_over_units
 from raterwise.inference.measures import Measure
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import Panels, RaterDraws
@@ -140,7 +140,7 @@ class Reduction:
         for row in request.rows:
             values = self._values_of(row.name)
             own = request.asked[row.name][1]
-            point = self._point(row.name, blank(row, own), row.undefined)
+            point = self._point(row, blank(row, own))
             defined = ~np.isnan(values)
             estimates[row.name] = point
             several = times is not None and len(np.unique(codes[defined])) > 1
@@ -190,12 +190,14 @@ class Reduction:
         )
         return draws.replicates(value, drawn, without, of_pairs=row.of_pairs), without
 
-    def _point(self, name: str, empty: Estimate, undefined: str) -> Estimate:
+    def _point(self, row: Metric, empty: Estimate) -> Estimate:
         """Return the mean over the images on which a metric has a value."""
-        each = [case.values[name] for case in self._values]
+        each = [case.values[row.name] for case in self._values]
         values = np.array([value for value, _, why in each if why is None])
+        if infinite := infinite_mean(row, [why for _, _, why in each], "images"):
+            return replace(empty, undefined=infinite, defined=len(values))
         if not len(values):
-            why = next((reason for _, _, reason in each if reason), undefined)
+            why = next((reason for _, _, reason in each if reason), row.undefined)
             return replace(empty, undefined=why, defined=0)
         bounds = [bound or 0.0 for _, bound, why in each if why is None]
         return replace(

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.evaluation.request import Request, options_of
 from raterwise.inference.settings import Progress, Settings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.segmentation.cases import Case, Selection, Voxels
-from raterwise.stability.parts import Partition, paths_of, variation_along
+from raterwise.stability.parts import Partition, paths_of
+from raterwise.stability.variation import variation_of
 from raterwise.types import Options, Per, Questions
 
 
@@ -99,6 +100,8 @@ def total_variation(
     ------
     InvalidInputError
         If there is no image, one has no rated voxel, or the metric is not one.
+    UndefinedMetricError
+        If the metric has no value on any image, or is infinite on one.
 
     See Also
     --------
@@ -129,12 +132,17 @@ def total_variation(
     for number, case in enumerate(cases):
         voxels = _all(Voxels.of(case, None, selection, number))
         paths = paths_of(voxels, measure, partition)
-        each.append(float(np.nanmean(variation_along(paths))))
+        each.append(variation_of(paths).mean)
         if progress and total:
             progress("total variation", (number + 1) / total)
     if not each:
         raise InvalidInputError("cases: must hold at least one image; got none")
     values = np.array(each)
+    row, missing = measure[0], int(np.isnan(values).sum())
+    if missing == len(values) or (missing and "infinite" in row.tags):
+        raise UndefinedMetricError(
+            f"{row.name}: undefined, {row.undefined} (in {missing} of {len(values)} images)"
+        )
     std = float(np.nanstd(values, ddof=1)) if len(values) > 1 else 0.0
     return ImageVariation(float(np.nanmean(values)), std, values)
 

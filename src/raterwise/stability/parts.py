@@ -48,9 +48,10 @@ class Partition:
 
 
 def variation_along(paths: FloatArray) -> FloatArray:
-    """Return the mean absolute change along each path (repeats, parts)."""
+    """Return the mean absolute change along each path (repeats, parts); NaN where it has none."""
     with np.errstate(invalid="ignore"):
-        return np.array([np.nanmean(np.abs(np.diff(path))) for path in paths])
+        moves = np.abs(np.diff(paths, axis=-1))
+    return np.array([np.nanmean(m) if not np.isnan(m).all() else np.nan for m in moves])
 
 
 def paths_of(

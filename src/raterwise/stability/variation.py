@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
+from raterwise.errors import UndefinedMetricError
 from raterwise.evaluate import predictions_of
 from raterwise.inference.settings import Progress
 from raterwise.labels import Labels
@@ -118,6 +119,8 @@ def total_variation(
     ------
     InvalidInputError
         If the data do not match, or there is no such metric, part or number of repeats.
+    UndefinedMetricError
+        If the metric has no value, or an infinite one.
 
     See Also
     --------
@@ -144,10 +147,18 @@ def total_variation(
     measure = measure_of(
         metric, predictions, bins=bins, question=question, per=per, options=options
     )
-    return variation_of(paths_of(predictions, measure, partition, progress))
+    found = variation_of(paths_of(predictions, measure, partition, progress))
+    if not np.isfinite(found.mean):
+        why = measure[0].undefined if isinstance(measure, tuple) else "it has no value on any part"
+        name = metric if isinstance(metric, str) else "metric"
+        raise UndefinedMetricError(f"{name}: undefined, {why}")
+    return found
 
 
 def variation_of(paths: FloatArray) -> TotalVariation:
-    """Return the total variation along paths (repeats, parts)."""
+    """Return the total variation along paths (repeats, parts); NaN where it is not finite."""
     moves = variation_along(paths)
-    return TotalVariation(float(np.nanmean(moves)), float(np.nanstd(moves)))
+    known = moves[~np.isnan(moves)]
+    if not len(known) or np.isinf(known).any():
+        return TotalVariation(np.nan, np.nan)
+    return TotalVariation(float(known.mean()), float(known.std()))

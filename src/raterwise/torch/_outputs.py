@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from raterwise.beliefs import EnsembleBelief
-from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.errors import InvalidInputError, InvalidTypeError, RaterwiseWarning
 from raterwise.torch._inference import as_probabilities, class_rows
 
 OutputName = Literal["probs", "logits", "features"]
@@ -88,6 +89,7 @@ class Kept:
                 f"{layer!r} with {', '.join(self.names)}"
             )
         self.layer = layer
+        self._logits = output == "logits"
 
     @contextlib.contextmanager
     def watching(self, model: nn.Module) -> Iterator[list[Tensor]]:
@@ -111,6 +113,9 @@ class Kept:
     def rows(self, values: Tensor, seen: list[Tensor]) -> tuple[Tensor, ...]:
         """Return what is kept of one call, a row per case, on the CPU."""
         found = {"probs": class_rows(self.probabilities(values))}
+        if self._logits:
+            _warn_of_probabilities(class_rows(values.float()))
+            self._logits = False  # the first call tells what the model gives
         if "logits" in self.names:
             found["logits"] = class_rows(values.float())
         if self.layer is not None:
@@ -136,6 +141,19 @@ def drawn(rows: Sequence[Sequence[Tensor]], kept: Kept) -> Any:
         stacked = torch.stack(each).numpy()
         values.append(EnsembleBelief(stacked) if name == "probs" else stacked)
     return values[0] if kept.alone else DrawnOutputs.of(kept.names, values)
+
+
+def _warn_of_probabilities(rows: Tensor) -> None:
+    """Warn of what a model with a softmax of its own gives: a second one flattens it."""
+    sums, inside = rows.sum(dim=1, dtype=torch.float64), (rows >= 0) & (rows <= 1)
+    whole = bool((rows == rows.round()).all())  # logits made by hand, no softmax
+    if len(rows) and not whole and inside.all() and (sums - 1).abs().max() <= 1e-4:
+        warnings.warn(
+            "output: these logits look like probabilities, as every row lies in [0, 1] and adds "
+            'to 1, and a softmax flattens them; output="probabilities" takes them as they are',
+            RaterwiseWarning,
+            stacklevel=5,
+        )
 
 
 def _module_of(model: nn.Module, layer: str | nn.Module) -> nn.Module:

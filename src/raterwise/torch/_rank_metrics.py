@@ -37,15 +37,20 @@ class _RankMetric(TableMetric):
         self.compute()  # kept by torchmetrics; of all processes where there are several
         return self._scalar(self._bound)
 
-    def _areas(self, tables: Mapping[str, Tensor]) -> NDArray[np.float64]:
-        """Return the area of each channel, and remember how far off their mean may be."""
+    def _mean_area(self, name: str, tables: Mapping[str, Tensor]) -> Tensor:
+        """Return the mean area of the channels, and remember how far off it may be."""
         mass, hits = _on_host(tables)
+        if not mass.any():
+            raise UndefinedMetricError(f"{name}: undefined, no case was given yet")
         others = mass - hits
         pairs = hits.sum(axis=-1) * others.sum(axis=-1)
         with np.errstate(invalid="ignore", divide="ignore"):
             bounds = 0.5 * (hits * others).sum(axis=-1) / pairs
         self._bound = float(mean_over_classes(np.atleast_1d(bounds)))
-        return ranking.auccc(mass, hits)
+        value = float(mean_over_classes(np.atleast_1d(ranking.auccc(mass, hits))))
+        if math.isnan(value):
+            raise UndefinedMetricError(f"{name}: undefined, {find(name).undefined}")
+        return self._scalar(value)
 
 
 def _on_host(tables: Mapping[str, Tensor]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -143,10 +148,7 @@ class AUCCC(_RankMetric):
             start = stop
 
     def _value(self, tables: Mapping[str, Tensor]) -> Tensor:
-        value = float(self._areas(tables))
-        if math.isnan(value):
-            raise UndefinedMetricError(f"auccc: undefined, {find('auccc').undefined}")
-        return self._scalar(value)
+        return self._mean_area("auccc", tables)
 
     def _draw(self, ax: Any) -> Any:
         return ccc_diagram(fine_cells()[:-1], *_on_host(self.tables), ax)
@@ -206,10 +208,7 @@ class AUROC(_RankMetric):
                 tables["hits"][c].add_(sums[:, 1])
 
     def _value(self, tables: Mapping[str, Tensor]) -> Tensor:
-        value = float(mean_over_classes(self._areas(tables)))
-        if math.isnan(value):
-            raise UndefinedMetricError(f"auroc: undefined, {find('auroc').undefined}")
-        return self._scalar(value)
+        return self._mean_area("auroc", tables)
 
     def _draw(self, ax: Any) -> Any:
         mass, hits = _on_host(self.tables)

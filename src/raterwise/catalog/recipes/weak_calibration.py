@@ -18,7 +18,7 @@ from raterwise.densities.loess import Loess, weighted_quantile
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.metrics import calibration, weak_calibration
 from raterwise.metrics.cell_bounds import ends_of_cells
-from raterwise.rules import between_zero_and_one, choose
+from raterwise.rules import a_number, between_zero_and_one, choose
 from raterwise.summaries import BinSums, BinTable, CellSums, ScoreMasses, SortedPlan, SortedScores
 from raterwise.types import Array, Options
 
@@ -42,10 +42,10 @@ def channels_of(summary: SortedScores) -> list[ScoreMasses]:
 
 def sorted_events(options: Options) -> SortedPlan:
     """Return the plan of the scores of a positive class."""
-    if options.get("clip") is not None and not 0 < options["clip"] < 0.5:
-        raise InvalidInputError(
-            f"clip: must lie between 0 and 0.5, both excluded; got {options['clip']}"
-        )
+    if (clip := options.get("clip")) is not None:
+        a_number("clip", clip)
+        if not 0 < clip < 0.5:
+            raise InvalidInputError(f"clip: must lie between 0 and 0.5, both excluded; got {clip}")
     if "span" in options:
         if options["span"] != 1:
             between_zero_and_one("span", options["span"])
