@@ -97,6 +97,8 @@ def _with_interval(
         shaped = _shaped(row, own, point, passes)
         if shaped is not None:
             return shaped
+        if row.shape != "resampled" and not _defined_without_each(row, own, passes):
+            return point
     each = [p.replicates(row, o, value) for (p, value), o in zip(parts, own, strict=True)]
     drawn = _bootstrapped(point, np.mean(each, axis=0), settings, passes[0].units)
     return _possible(drawn, (row.bounds[0], row.within_bounds(-math.inf, math.inf, own[0])[1]))
@@ -162,6 +164,24 @@ def _shaped(
     return replace(point, low=min(low, point.value), high=max(high, point.value), rater_share=share)
 
 
+def _without_each(row: Metric, own: Sequence[Options], passes: Sequence[Pass]) -> FloatArray:
+    """Return the metric without each case or patient."""
+    pairs = zip(passes, own, strict=True)
+    return np.asarray(np.mean([p.without_each(row, o) for p, o in pairs], axis=0))
+
+
+def _defined_without_each(row: Metric, own: Sequence[Options], passes: Sequence[Pass]) -> bool:
+    """Tell whether the metric has a value without any one of the units.
+
+    Where it has none without one of them, all resamples that have a value hold that one, so that
+    they are alike: their interval held the truth in a fifth to a half of test sets.
+    """
+    if passes[0].units is None:
+        return True
+    counted = _sizes(row, own, passes) > 0
+    return bool(np.isfinite(_without_each(row, own, passes)[counted]).all())
+
+
 def _over_cases(
     row: Metric, own: Sequence[Options], value: float, passes: Sequence[Pass]
 ) -> Linearised | None:
@@ -169,8 +189,7 @@ def _over_cases(
     if passes[0].units is None:
         return None
     pairs = list(zip(passes, own, strict=True))
-    without = np.mean([p.without_each(row, o) for p, o in pairs], axis=0)
-    sizes = _sizes(row, own, passes)
+    without, sizes = _without_each(row, own, passes), _sizes(row, own, passes)
     if not np.isfinite(without[sizes > 0]).all():
         return None
     at = float(np.mean([row.over(p.table(row, o), o) for p, o in pairs]))
@@ -252,7 +271,10 @@ def _of_positives(
     """Return the interval of an average precision, which is one over the positives.
 
     Where few positives rank low, both the value and its error are small by chance: the upper end is
-    that of no more than `MORE_THAN_SEEN` times as many as there are.
+    that of no more than `MORE_THAN_SEEN` times as many as there are. Where negatives are the few,
+    what is missing to 1 is a loss that they make up: the lower end allows for one more of them, in
+    one case (of patients, too), anywhere. Above the i-th of P positives it costs Σ 1/j / P over
+    those that follow, which is 1/P on average and 2/P² as a square.
     """
     level = passes[0].settings.level
     each = [p.unit_positives(row, o) for p, o in zip(passes, own, strict=True)]
@@ -262,7 +284,21 @@ def _of_positives(
     t = student_quantile(found, level) / normal_quantile(level)
     least = math.sqrt(spread / (MORE_THAN_SEEN * seen.worth)) / t
     wide = replace(seen, error=max(found.error, least))
-    return proportion_interval(seen, level)[0], proportion_interval(wide, level)[1]
+    low, high = proportion_interval(seen, level)[0], proportion_interval(wide, level)[1]
+    common = float(mass.sum() / _sizes(row, own, passes).sum())
+    if spread > 0 and common > 1 / 2:
+        one = 1 / (common * float(passes[0].digest.unit_cases.sum()))
+        low = min(low, 1 - _largest_loss(replace(found, value=1 - found.value), one, level))
+    return low, high
+
+
+def _largest_loss(found: Linearised, one: float, level: float) -> float:
+    """Return the upper end of a loss to which one more event adds `one`, exponential, on average.
+
+    What `loss_interval` is told is what it adds to one unit.
+    """
+    step, squared = one * found.units, 2 * one**2 * found.units * found.worth
+    return loss_interval(found, level, step=step, squared_step=squared)[1]
 
 
 def _of_difference(
