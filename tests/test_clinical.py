@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from scipy.special import expit
 from sklearn import metrics as theirs
 
 import oracle
@@ -408,3 +409,18 @@ def test_the_oracle_agrees_on_pairs() -> None:
     share = problem.counts[:, 1] / problem.counts.sum(axis=1)
     expected = oracle.auccc(problem.probs[:, 1], share)
     assert rw.auroc(problem.probs, problem.labels, per="case") == pytest.approx(expected)
+
+
+def test_the_interval_of_an_average_precision_with_few_negatives_holds_the_truth() -> None:
+    """98% positive, 200 cases: the truth from a million, by its definition. 83% held it before."""
+    random = np.random.default_rng(20)
+    everyone = np.sort(expit(random.normal(5.2, 1.5, 1_000_000)))[::-1]
+    precision = np.cumsum(everyone) / np.arange(1, len(everyone) + 1)
+    truth = float((everyone * precision).sum() / everyone.sum())
+    held = []
+    for _ in range(150):
+        probs = expit(random.normal(5.2, 1.5, 200))
+        labels = (random.random(200) < probs).astype(int)
+        found = rw.evaluate(probs, labels, "average_precision", resamples=2)["average_precision"]
+        held.append(found.low is not None and found.low <= truth <= found.high)
+    assert np.mean(held) > 0.92

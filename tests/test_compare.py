@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import softmax
 from typer.testing import CliRunner, Result
 
@@ -556,3 +557,30 @@ def test_models_that_are_equal_have_no_best(tmp_path: Path) -> None:
     rows = [line for line in done.output.splitlines() if "sure - blunt" in line]
     assert rows[0].startswith("Accuracy") and rows[0].split()[-1] == "equal"
     assert rows[1].startswith("Brier") and rows[1].split()[-1].endswith("%)")
+
+
+def few_positives(positives: int, cases: int = 100) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Return one model that finds every positive and one that finds none, and the labels."""
+    random = np.random.default_rng(2)
+    labels = (np.arange(cases) < positives).astype(int)
+    low = random.uniform(0, 0.4, (2, cases))
+    return {"all": np.where(labels == 1, 0.9, low[0]), "none": np.minimum(low[1], 0.3)}, labels
+
+
+@pytest.mark.parametrize("positives", [3, 10])
+def test_few_events_that_never_vary_are_no_proof(positives: int) -> None:
+    """All found and none found: Newcombe's interval of Clopper and Pearson's, from SciPy."""
+    models, labels = few_positives(positives)
+    (found,) = rw.compare(models, labels, "sensitivity", resamples=100).differences
+    ends = stats.binomtest(positives, positives).proportion_ci(0.95, "exact")
+    expected = 1 - np.sqrt(2) * (1 - ends.low)
+    assert found.difference == 1 and found.low == pytest.approx(expected, abs=1e-9)
+    assert (found.p_value <= 0.05) == (expected > 0) == (positives == 10)
+
+
+def test_one_positive_says_nothing_of_a_difference() -> None:
+    """No interval of either model, so no difference: it was 1 [1, 1] with p = 0."""
+    models, labels = few_positives(1)
+    found = rw.compare(models, labels, "sensitivity,average_precision,auroc", resamples=100)
+    (area,) = found.differences
+    assert area.metric == "auroc" and area.low < 0 < area.high and area.p_value > 0.05

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import expit, softmax
 
+import raterwise as rw
 from raterwise.errors import InvalidInputError
 from raterwise.inference import evidence
 from raterwise.inference.deviations import channels_of
@@ -47,11 +48,26 @@ def histograms(positive: NDArray[Any], raters: int | NDArray[Any]) -> Labels:
 
 @pytest.mark.parametrize("skewness", [-2.0, -0.3, 0.0, 0.05, 0.8, 3.0])
 def test_tails_are_those_of_pearson_type_three(skewness: float) -> None:
-    """SciPy has the same distribution under another name."""
+    """SciPy has the same distribution under another name; the tail is on the side of the sum."""
     t = np.array([-2.5, -1.0, -0.2, 0.4, 1.7, 3.9])
-    lower = stats.pearson3.cdf(t, skewness)
-    expected = np.minimum(1, 2 * np.minimum(lower, stats.pearson3.sf(t, skewness)))
+    tail = np.where(t > 0, stats.pearson3.sf(t, skewness), stats.pearson3.cdf(t, skewness))
+    expected = np.minimum(1, 2 * tail)
     np.testing.assert_allclose(two_sided(t, np.full(6, skewness)), expected, rtol=1e-6, atol=1e-12)
+
+
+def test_no_label_of_a_class_that_nobody_expects_is_no_evidence() -> None:
+    """0.00002 labels are expected of each of four classes: P(none) = 1 - 0.00002, so p is 1."""
+    random = np.random.default_rng(5)
+    logits = random.normal(0, 2, (80, 10))
+    logits[:, :4] = -17.0
+    probs = softmax(logits, axis=1)
+    ratings = np.array([random.choice(10, size=2, p=row) for row in probs])
+    labels = Labels.from_ratings(ratings, num_classes=10)
+    assert labels.counts[:, :4].sum() == 0 and probs[:, :4].sum(axis=0).max() < 1e-5
+    found = rw.evaluate(probs, labels, "ece", resamples=50).data["verdict"]
+    about = [d for d in found["deviations"] if d["channel"] in {f"class {k}" for k in range(4)}]
+    assert about and all(d["p_value"] > 0.999 for d in about)
+    assert not found["miscalibrated"]
 
 
 def test_moments_are_those_of_all_possible_labels() -> None:

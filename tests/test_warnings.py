@@ -148,3 +148,35 @@ def test_a_metric_without_the_question_says_which_it_answers() -> None:
     )
     told = "Smooth ECE: has no question 'per_class', and answers 'top_label'"
     assert told in found.warnings
+
+
+@pytest.mark.parametrize("patients", [None, np.arange(60) // 2])
+def test_what_rests_on_one_case_has_no_interval(patients: Any) -> None:
+    """One positive of sixty: every resample that has a value holds it, so all are alike."""
+    probs = np.linspace(0.01, 0.6, 60)
+    labels = (np.arange(60) == 40).astype(int)
+    asked = ["average_precision", "calibration_intercept", "auroc", "brier"]
+    found = rw.evaluate(probs, labels, asked, patients, resamples=100)
+    for name in asked[:2]:
+        assert found[name].value is not None and found[name].low is None
+    assert all(found[name].low is not None for name in asked[2:])
+    one = "case" if patients is None else "patient"
+    (said,) = [text for text in found.warnings if text.startswith("no interval of")]
+    assert said == (
+        "no interval of Average precision, Calibration intercept: there would be no value without "
+        f"one {one}, on which they rest"
+    )
+    labels[[20, 55]] = 1
+    assert not any("no interval" in w for w in rw.evaluate(probs, labels, asked).warnings)
+
+
+def test_a_slope_that_one_patient_decides_has_no_interval() -> None:
+    """Without the large patient a threshold tells every yes from every no."""
+    random = np.random.default_rng(3)
+    probs = random.uniform(0.2, 0.8, 40)
+    labels = (random.random(40) < probs).astype(int)
+    probs, labels = np.append(probs, [0.3, 0.6]), np.append(labels, [0, 1])
+    found = rw.evaluate(
+        probs, labels, "calibration_slope", np.repeat([0, 1], [40, 2]), resamples=100
+    )["calibration_slope"]
+    assert found.value is not None and found.low is None and found.high is None

@@ -43,6 +43,7 @@ def warnings_about(
         *_about_classes(facts, asked),
         *_about_confidences(facts),
         *_about_labels(asked, estimates),
+        *_about_intervals(digest, asked, settings, estimates),
         *_approximate(estimates),
     )
 
@@ -181,6 +182,22 @@ def _about_labels(asked: Asked, estimates: Mapping[str, Estimate]) -> Iterator[s
                 f"{e.title} is below 0 ({e.value:.3g}): the predictions seem to know these labels. "
                 "Were they used in training, or to make the predictions?"
             )
+
+
+def _about_intervals(
+    digest: Digest, asked: Asked, settings: Settings, estimates: Mapping[str, Estimate]
+) -> Iterator[str]:
+    """Say which metrics rest on one case or patient, and have no interval."""
+    if not settings.resamples or settings.unit == "raters" or len(digest.unit_cases) < 2:
+        return
+    found = [estimates[row.name] for row, _ in asked.values() if not row.error]
+    alone = [e.title for e in found if e.value is not None and e.low is None]
+    if alone:
+        one = {"cases": "case", "patients": "patient"}.get(digest.unit, "image")
+        yield (
+            f"no interval of {_some(alone)}: there would be no value without one {one}, on which "
+            f"{'it rests' if len(alone) == 1 else 'they rest'}"
+        )
 
 
 def _approximate(estimates: Mapping[str, Estimate]) -> Iterator[str]:

@@ -71,16 +71,16 @@ def cautious_correlation(errors: tuple[float, float, float], worth: float) -> fl
     return float(np.tanh(np.arctanh(found) - 1 / np.sqrt(max(worth - 3, 1.0))))
 
 
-def p_value(gap: float, low: float, high: float, *, level: float, resamples: int) -> float:
+def p_value(gap: float, low: float, high: float, *, level: float, resamples: int | None) -> float:
     """Return the two-sided p of no difference, below 1 - level exactly where 0 is outside.
 
     That is 2 (1 - Φ(z |gap| / h)) with h the length of the interval towards 0 and z its quantile;
-    never below what the number of resamples can show.
+    never below what the number of resamples can show, where the interval is made of them alone.
     """
     from scipy.special import ndtr, ndtri
 
     towards = gap - low if gap > 0 else high - gap
-    least = 2 / (resamples + 1)
+    least = 0.0 if resamples is None else 2 / (resamples + 1)
     if gap == 0 or towards <= 0:
         return 1.0 if gap == 0 else least
     z = float(ndtri((1 + level) / 2)) * abs(gap) / towards

@@ -106,6 +106,8 @@ def _with_interval(
         shaped = _shaped(point, measures)
         if shaped is not None:
             return shaped
+        if row.shape != "resampled" and not _defined_without_each(measures):
+            return point
     each = [m.replicates(value) for m, value in zip(measures, values, strict=True)]
     drawn = _bootstrapped(point, np.mean(each, axis=0), settings, first.pass_.units)
     return _possible(drawn, (row.bounds[0], _within(first)[1]))
@@ -135,20 +137,7 @@ def _several_units(measures: Sequence[Measure]) -> bool:
         return True
     if measures[0].row.error:
         return all(np.count_nonzero(m.unit_sizes) > 1 for m in measures)
-    if measures[0].row.counts_positives:
-        return any(_has_positives(m) for m in measures)
     return bool(np.count_nonzero(_sizes(measures)) > 1)
-
-
-def _has_positives(measure: Measure) -> bool:
-    """Tell whether two units have positive cases, without which nothing is known of a mean of them.
-
-    >>> import raterwise as rw
-    >>> rw.evaluate([0.9, 0.2, 0.1], [1, 0, 0], "average_precision")  # no interval: one positive
-    Results(3 cases)
-      Average precision    1.0000
-    """
-    return bool(np.count_nonzero(measure.unit_positives) > 1)
 
 
 def _sizes(measures: Sequence[Measure]) -> FloatArray:
@@ -192,12 +181,27 @@ def _shaped(point: Estimate, measures: Sequence[Measure]) -> Estimate | None:
     return replace(point, low=min(low, point.value), high=max(high, point.value), rater_share=share)
 
 
+def _without_each(measures: Sequence[Measure]) -> FloatArray:
+    """Return the metric without each case or patient."""
+    return np.asarray(np.mean([m.without_each() for m in measures], axis=0))
+
+
+def _defined_without_each(measures: Sequence[Measure]) -> bool:
+    """Tell whether the metric has a value without any one of the units.
+
+    Where it has none without one of them, all resamples that have a value hold that one, so that
+    they are alike: their interval held the truth in a fifth to a half of test sets.
+    """
+    if measures[0].pass_.units is None:
+        return True
+    return bool(np.isfinite(_without_each(measures)[_sizes(measures) > 0]).all())
+
+
 def _over_cases(value: float, measures: Sequence[Measure]) -> Linearised | None:
     """Return the error over cases or patients; None where the metric is undefined without one."""
     if measures[0].pass_.units is None:
         return None
-    without = np.mean([m.without_each() for m in measures], axis=0)
-    sizes = _sizes(measures)
+    without, sizes = _without_each(measures), _sizes(measures)
     if not np.isfinite(without[sizes > 0]).all():
         return None
     at, (inside, outside) = _at(measures), measures[0].units
@@ -261,17 +265,22 @@ def _ends(
 
 
 def _alone(measure: Measure) -> tuple[float, float] | None:
-    if measure.row.counts_positives and not _has_positives(measure):
-        return measure.row.bounds
+    """Return the ends of one of several findings; of a single positive nothing is known."""
     value = _at([measure])
-    return _ends(value, _over_cases(value, [measure]), [measure])
+    found = _over_cases(value, [measure])
+    if found is None and measure.row.counts_positives:
+        return measure.row.bounds
+    return _ends(value, found, [measure])
 
 
 def _of_positives(found: Linearised, measures: Sequence[Measure]) -> tuple[float, float]:
     """Return the interval of an average precision, which is one over the positives.
 
     Where few positives rank low, both the value and its error are small by chance: the upper end is
-    that of no more than `MORE_THAN_SEEN` times as many as there are.
+    that of no more than `MORE_THAN_SEEN` times as many as there are. Where negatives are the few,
+    what is missing to 1 is a loss that they make up: the lower end allows for one more of them, in
+    one case (of patients, too), anywhere. Above the i-th of P positives it costs Σ 1/j / P over
+    those that follow, which is 1/P on average and 2/P² as a square.
     """
     level = measures[0].pass_.settings.level
     mass = np.sum([m.unit_positives for m in measures], axis=0)
@@ -280,7 +289,21 @@ def _of_positives(found: Linearised, measures: Sequence[Measure]) -> tuple[float
     t = student_quantile(found, level) / normal_quantile(level)
     least = math.sqrt(spread / (MORE_THAN_SEEN * seen.worth)) / t
     wide = replace(seen, error=max(found.error, least))
-    return proportion_interval(seen, level)[0], proportion_interval(wide, level)[1]
+    low, high = proportion_interval(seen, level)[0], proportion_interval(wide, level)[1]
+    common = float(mass.sum() / _sizes(measures).sum())
+    if spread > 0 and common > 1 / 2:
+        one = 1 / (common * float(measures[0].pass_.digest.unit_cases.sum()))
+        low = min(low, 1 - _largest_loss(replace(found, value=1 - found.value), one, level))
+    return low, high
+
+
+def _largest_loss(found: Linearised, one: float, level: float) -> float:
+    """Return the upper end of a loss to which one more event adds `one`, exponential, on average.
+
+    What `loss_interval` is told is what it adds to one unit.
+    """
+    step, squared = one * found.units, 2 * one**2 * found.units * found.worth
+    return loss_interval(found, level, step=step, squared_step=squared)[1]
 
 
 def _of_difference(found: Linearised, measures: Sequence[Measure]) -> tuple[float, float]:

@@ -13,8 +13,9 @@ from itertools import combinations
 
 import numpy as np
 
+from raterwise.catalog import CATALOG
 from raterwise.errors import InvalidInputError
-from raterwise.inference.differences import holm, p_value
+from raterwise.inference.differences import difference_interval, holm, p_value
 from raterwise.inference.jackknife import Linearised, student_interval, two_sided_p
 from raterwise.inference.settings import Settings
 from raterwise.results import DIGITS, Estimate, Results
@@ -25,6 +26,8 @@ Drawn = tuple[FloatArray, FloatArray]
 
 SHARED = ("resamples", "level", "seed", "unit", "interval", "bins", "question", "per", "options")
 """Options that must be the same for the resampled values of two models to be pairs."""
+FEW_EVENTS = 1.5
+"""By how much an interval is longer than resamples say where few events made a share or an area."""
 NOTHING = 2 * 10.0 ** (1 - DIGITS)
 """The part of two resampled values below which they differ by the rounding to so many digits."""
 
@@ -121,7 +124,7 @@ def differences(models: Mapping[str, Results]) -> list[Difference]:
         made = []
         for (first, a), (second, b) in combinations(_with(metric, models).items(), 2):
             drawn = a.replicates[metric], b.replicates[metric]
-            if np.isnan(_gap(*drawn)).all():
+            if np.isnan(_gap(*drawn)).all() or a[metric].low is None or b[metric].low is None:
                 continue
             if a[metric].debiased is None or b[metric].debiased is None:
                 ends = _of_value(a[metric], b[metric], drawn, few, settings)
@@ -175,13 +178,45 @@ def _of_value(
 
     One calculation gives the interval and the p-value, so p is at most 1 - level exactly where 0
     is outside. The resamples of few unequal patients are too close together, and their error has
-    few degrees of freedom (`jackknife.linearise`).
+    few degrees of freedom (`jackknife.linearise`). Shares and areas of few events hardly vary over
+    resamples, or not at all (three of three positives found, none of three): where the interval of
+    one model says so, being `FEW_EVENTS` times as long as its resamples would have it, that of the
+    difference is at least what those of both leave of it (`differences.difference_interval`).
     """
     value, gap = _scalar_gap(a.value, b.value), _gap(*drawn)
     error = few.inflation * float(np.nanstd(gap))
     found = Linearised(value, error, few.freedom_of(a, b), worth=0.0, units=0)
     low, high = student_interval(found, settings.level)
-    return {"difference": value, "low": low, "high": high, "p_value": two_sided_p(found)}
+    p = two_sided_p(found)
+    reach = (high - low) / 2 / error if error else 0.0
+    if value and (error == 0 or _few_events(a, b, drawn, few.inflation * reach)):
+        least, most = difference_interval(_around(a), _around(b), _correlation(*drawn))
+        low, high = min(low, least), max(high, most)
+        p = max(p, p_value(value, low, high, level=settings.level, resamples=None))
+    return {"difference": value, "low": low, "high": high, "p_value": p}
+
+
+def _few_events(a: Estimate, b: Estimate, drawn: Drawn, reach: float) -> bool:
+    """Tell whether a share or an area has an interval that its resamples know nothing of."""
+    row = CATALOG.get(a.name)
+    if row is None or row.shape not in ("proportion", "separation"):
+        return False
+    ends = [_around(estimate) for estimate in (a, b)]
+    lengths = [2 * reach * float(np.nanstd(values)) for values in drawn]
+    return any(e[2] - e[1] > FEW_EVENTS * y for e, y in zip(ends, lengths, strict=True))
+
+
+def _around(estimate: Estimate) -> tuple[float, float, float]:
+    assert estimate.value is not None and estimate.low is not None and estimate.high is not None
+    return estimate.value, estimate.low, estimate.high
+
+
+def _correlation(first: FloatArray, second: FloatArray) -> float:
+    """Return how far two models go together over the resamples; 0 where one of them is constant."""
+    known = ~(np.isnan(first) | np.isnan(second))
+    one, other = first[known] - first[known].mean(), second[known] - second[known].mean()
+    size = float(np.sqrt((one**2).sum() * (other**2).sum()))
+    return float((one * other).sum() / size) if size > 0 else 0.0
 
 
 @dataclass(frozen=True)
