@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from typer.testing import CliRunner
 
 from experiments.commands import app
 from experiments.kept import read_json
+from experiments.label_histograms import mixed_differences
 from experiments.label_histograms.figure_data import mixed_changes, mixed_reliability
 from experiments.label_histograms.intervals import change
 from experiments.label_histograms.mixed_data import (
@@ -23,6 +26,7 @@ from experiments.label_histograms.mixed_data import (
     test_labels,
     true_probabilities,
 )
+from experiments.label_histograms.mixed_differences import COLUMNS
 from experiments.label_histograms.mixed_judging import METHODS, SCALINGS, Judging, judge
 from experiments.label_histograms.mixed_outputs import Outputs, restored, rounded
 from experiments.label_histograms.mixed_paper import PREDICTION, paper_value
@@ -488,13 +492,39 @@ def test_part_and_device_reach_the_training(
     asked = []
     monkeypatch.setattr(mixed_training, "train_all", lambda *a, **given: asked.append((a, given)))
     command = ["mixed_labels", "--data", str(data), "--out", str(tmp_path / "out"), "--part", "2/8"]
-    result = CliRunner().invoke(app, [*command, "--device", "cuda", "--cifar10-epochs", "120"])
+    options = ["--device", "cuda", "--cifar10-epochs", "120", "--no-batch-norm"]
+    result = CliRunner().invoke(app, [*command, *options])
     assert result.exit_code == 0 and "Part 2/8 is trained" in result.stdout, result.output
     ((_, _, names, settings), given) = asked[0]
     assert (given["shard"], given["device"]) == ((1, 8), "cuda")
+    assert settings.batch_norm is False
     assert settings.cifar10_epochs == 120 and len(settings.runs(names)) == 8
     rates = [settings.recipe("mixed_cifar10", 0).rate(epoch, 120) for epoch in (0, 47, 48, 72)]
     assert rates == pytest.approx([1 / 6, 1, 0.1, 0.01])
+
+
+@pytest.mark.parametrize("batch_norm", [True, False])
+def test_batch_norm_reaches_the_network_and_its_file(
+    batch_norm: bool, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is trained has it or not, and a file without it says so."""
+    pytest.importorskip("torch")
+    from experiments.label_histograms import mixed_training
+
+    built = []
+
+    def untrained(build: Callable[[], Any], *_: Any, **__: Any) -> Any:
+        built.append(build())
+        return built[-1]
+
+    monkeypatch.setattr(mixed_training, "train", untrained)
+    monkeypatch.setattr(mixed_training, "said", lambda *_, **__: {"x": np.zeros(1)})
+    settings = mixed_training.Settings(cifar10_seeds=1, width=0.1, batch_norm=batch_norm)
+    mixed_training.train_all(data, tmp_path, ["mixed_cifar10"], settings)
+    kinds = {type(module).__name__ for module in built[0].modules()}
+    assert ("BatchNorm2d" in kinds) == batch_norm
+    with np.load(tmp_path / "mixed_cifar10-0.npz", allow_pickle=False) as kept:
+        assert json.loads(str(kept["made_of"])).get("batch_norm", True) == batch_norm
 
 
 def test_numbers_of_the_paper() -> None:
@@ -570,6 +600,41 @@ def test_the_page_has_the_tables_without_batch_norm(tmp_path: Path) -> None:
     for file in tmp_path.glob("mixed_cifar10-?.npz"):
         with np.load(file, allow_pickle=False) as kept:
             assert json.loads(str(kept["made_of"]))["batch_norm"] is False
+
+
+def test_what_is_left_between_the_paper_and_networks_without_batch_norm(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The numbers of the page, printed by the command it names; nothing is written beside them."""
+    folder = KEPT.parent / "mixed_without_batch_norm"
+    before = {file.name for file in folder.iterdir()}
+    monkeypatch.setattr("sys.argv", ["mixed_differences", str(folder)])
+    mixed_differences.main()
+    text = capsys.readouterr().out
+    assert "| all | 168 | 110 | 161 | 1.4% |" in text
+    assert "| CE | 24 | 5 | 23 | 13.5% |" in text
+    errors = [line.split(" | ")[2:7] for line in text.splitlines() if line.startswith("| seed")]
+    _, scaled, least, fewest, most = np.array(errors, float).T
+    assert ((least <= scaled) & (scaled - least < 0.002)).all()
+    assert (fewest.min(), most.max()) == (0.0741, 0.0926)
+    assert {file.name for file in folder.iterdir()} == before
+
+
+def test_cells_and_errors_by_hand() -> None:
+    """Accuracies .79 and .80 beside .7965; logits that are certain of a class of probability ½."""
+    key = {"labels": 2, "method": "raw", "scaling": "none", "alpha": False}
+    both = [
+        {"data": "mixed_cifar10", "rows": [{**key, "values": dict.fromkeys(COLUMNS, value)}]}
+        for value in (0.79, 0.80)
+    ]
+    first = next(iter(mixed_differences.cells(both)))
+    assert (first.metric, first.printed) == ("true_accuracy", 0.7965)
+    assert first.apart == pytest.approx(0.0015 / (0.01 / np.sqrt(2)))
+    logits, truth = np.tile([2 * np.log(3), 0.0], (50, 1)), np.tile([0.5, 0.5], (50, 1))
+    found = mixed_differences.errors_of(logits, truth, 2.0)
+    # At T = 2 it says 3/4, and T = 2 is the largest that is tried: both classes are off by ¼.
+    assert found["Raw+ts"] == found["least"] == pytest.approx(np.sqrt(2) / 4)
+    assert found["Raw"] == pytest.approx(np.sqrt(2) * 0.4)
 
 
 def test_kept_rows_follow_from_the_kept_outputs(tmp_path: Path) -> None:
