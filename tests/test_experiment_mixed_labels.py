@@ -36,6 +36,7 @@ from experiments.label_histograms.mixed_scores import (
     scored,
     true_calibration_error,
 )
+from experiments.label_histograms.mixed_tables import as_markdown
 from raterwise import DirichletBelief, EnsembleBelief, PointBelief, epistemic_loss
 from raterwise.errors import InvalidInputError
 from raterwise.functions.disagreement import disagreement_loss
@@ -320,6 +321,28 @@ def test_vgg16_without_batch_norm_keeps_its_signal() -> None:
     images = torch.randint(0, 255, (8, 3, 32, 32)).float()
     with torch.no_grad():
         assert network(images).std(dim=0).min() > 1e-9
+    # As Keras begins: biases 0, weights uniform up to √(6 / (inputs + outputs)) of 3 × 3 pixels.
+    second = [m for m in network.modules() if isinstance(m, torch.nn.Conv2d)][1]
+    assert not second.bias.any()
+    assert float(second.weight.detach().abs().max()) == pytest.approx((6 / 288) ** 0.5, rel=0.01)
+
+
+def test_rows_in_which_alpha_does_not_help_are_not_counted() -> None:
+    """Two networks: L_φD falls in one and CE_φD in none."""
+
+    def network(seed: int, before: float, after: float) -> dict[str, Any]:
+        key = {"method": "raw", "scaling": "none", "labels": 2, "differences": {}}
+        names = ("disagreement_loss", "disagreement_calibration_error")
+        pairs = ((False, (before, 0.2)), (True, (after, 0.3)))
+        rows = [{**key, "alpha": a, "values": dict(zip(names, v, strict=True))} for a, v in pairs]
+        redrawn = dict.fromkeys(("epistemic_loss", "calibration_loss"), (0.0, 0.0))
+        fitted = {str(n): {"temperature": float(n)} for n in (2, 5)}
+        about = {"data": "mixed_mnist", "seed": seed, "fitted": fitted, "redrawn": redrawn}
+        return {**about, "rows": rows}
+
+    text = as_markdown([network(0, 0.2, 0.1), network(1, 0.2, 0.3)])
+    assert "| Raw | 1 of 2 | 0 of 2 |" in text
+    assert "T: 2.000, 2.000." in text and "T: 5.000, 5.000." in text
 
 
 def test_the_head_is_remade_as_the_network_has_it() -> None:
@@ -400,7 +423,8 @@ def test_every_row_of_the_tables_is_there(out: Path) -> None:
                 assert row["values"]["accuracy"] == plain["accuracy"]
                 assert row["values"]["true_accuracy"] == plain["true_accuracy"]
                 assert row["values"]["disagreement"] < plain["disagreement"]
-                assert "alpha" in row["differences"]
+                gap = row["values"]["disagreement_loss"] - plain["disagreement_loss"]
+                assert row["differences"]["alpha"][0] == pytest.approx(gap, abs=1e-12)
             sums = method != "raw" and not alpha
             assert ("posterior_sum" in row["values"]) == sums
             assert row["values"]["posterior"] != row["values"]["prior"] or method == "raw"
@@ -430,6 +454,17 @@ def test_kept_outputs_give_the_same_tables(out: Path, tmp_path: Path) -> None:
     with np.load(kept / "mixed_cifar10-0.npz", allow_pickle=False) as stored:
         assert {"logits_test", "made_of"} <= set(stored.files)
         assert not {"pooled_test", "pooled_valid", "hidden_tta"} & set(stored.files)
+    assert not [file for file in (out / "kept").iterdir() if "summary" in file.name]
+
+
+@pytest.mark.parametrize(("channels", "kept"), [(64, {"valid", "test"}), (65, {"test"})])
+def test_validation_outputs_of_wide_networks_are_not_kept(channels: int, kept: set[str]) -> None:
+    """Of a wide Mix-MNIST network the calibrators are enough; of a narrow one both are small."""
+    names = ("pooled_valid", "pooled_test", "hidden_tta")
+    arrays = {name: np.zeros((2, channels), np.uint8) for name in names}
+    arrays |= {f"{name}_top": np.ones(channels, np.float32) for name in names}
+    slim = Outputs({"data": "mixed_mnist", "seed": 0}, arrays).slim()
+    assert set(slim) == {f"pooled_{part}{end}" for part in kept for end in ("", "_top")}
 
 
 def test_the_diagram_of_disagreement_has_the_mean_of_the_tables(out: Path) -> None:

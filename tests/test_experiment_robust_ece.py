@@ -767,6 +767,19 @@ def test_kept_values_make_the_tables_of_the_docs(tmp_path: Path) -> None:
     assert len(beside) > 50 and [line for line in beside if line and line not in page] == []
 
 
+def test_differences_over_runs_alone_are_those_of_the_page() -> None:
+    """Claims 7 and 9: of every single CIFAR-10 network, paired by run, with Student's t."""
+    page = (ROOT / "docs" / "reproduction" / "robust_ece.md").read_text(encoding="utf-8")
+    page = page.replace("−", "-")
+    for pair in (("cross-entropy, then temperature", "flsd"), ("focal+rcr", "focal+mdca")):
+        for size in ("1000", "1000-batch32", "5000", "5000-batch32"):
+            found = json.loads((KEPT / f"cifar10-{size}.json").read_text(encoding="utf-8"))
+            first, second = (np.array(found["metrics"][n]["robust_ece"]["each"]) for n in pair)
+            gap = first - second
+            _, low, high = with_training(gap, gap.mean(), gap.mean(), 0.95)
+            assert f"{gap.mean():+.3f} [{low:+.3f}, {high:+.3f}]" in page
+
+
 def test_the_paper_s_table_has_its_own_rules() -> None:
     """Accuracies are shares of the test images; RCR leads where the paper prints it in bold."""
     for data, images in (("GBC-USG", 122), ("BUSI", 78), ("POCUS", 476)):
