@@ -646,6 +646,7 @@ def test_what_is_left_between_the_paper_and_networks_without_batch_norm(
     monkeypatch.setattr("sys.argv", ["mixed_differences", str(folder)])
     mixed_differences.main()
     text = capsys.readouterr().out
+    assert "within 2.5 SD | within 4.97 SD" in text
     assert "| all | 168 | 110 | 161 | 1.4% |" in text
     assert "| CE | 24 | 5 | 23 | 13.5% |" in text
     errors = [line.split(" | ")[2:7] for line in text.splitlines() if line.startswith("| seed")]

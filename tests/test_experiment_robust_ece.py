@@ -19,7 +19,7 @@ import raterwise as rw
 from experiments.commands import app
 from experiments.robust_ece import losses_paper
 from experiments.robust_ece.data import problem_in
-from experiments.robust_ece.judging import judge, judged
+from experiments.robust_ece.judging import judge, judged, network_of
 from experiments.robust_ece.runs import (
     DATA,
     LOSS_NAMES,
@@ -600,6 +600,9 @@ def test_each_fold_has_its_own_temperature() -> None:
     assert metrics["brier"]["value"] == pytest.approx(rw.brier(probs, labels))
     mixture = rw.robust_ece_mixture(probs, labels, views)
     assert metrics["robust_ece_mixture"]["value"] == pytest.approx(mixture)
+    said = network_of(own, np.array([1, 2]) / log(4))
+    assert said.views is not None
+    np.testing.assert_allclose(said.views, views)
     assert found["confidence"][name] == pytest.approx(probs.max(axis=1).mean())
 
 
