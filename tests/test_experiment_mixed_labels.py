@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from typer.testing import CliRunner
 
 from experiments.commands import app
 from experiments.kept import read_json
+from experiments.label_histograms import mixed_differences
 from experiments.label_histograms.figure_data import mixed_changes, mixed_reliability
 from experiments.label_histograms.intervals import change
 from experiments.label_histograms.mixed_data import (
@@ -23,6 +26,7 @@ from experiments.label_histograms.mixed_data import (
     test_labels,
     true_probabilities,
 )
+from experiments.label_histograms.mixed_differences import COLUMNS
 from experiments.label_histograms.mixed_judging import METHODS, SCALINGS, Judging, judge
 from experiments.label_histograms.mixed_outputs import Outputs, restored, rounded
 from experiments.label_histograms.mixed_paper import PREDICTION, paper_value
@@ -32,6 +36,7 @@ from experiments.label_histograms.mixed_scores import (
     scored,
     true_calibration_error,
 )
+from experiments.label_histograms.mixed_tables import as_markdown
 from raterwise import DirichletBelief, EnsembleBelief, PointBelief, epistemic_loss
 from raterwise.errors import InvalidInputError
 from raterwise.functions.disagreement import disagreement_loss
@@ -316,6 +321,28 @@ def test_vgg16_without_batch_norm_keeps_its_signal() -> None:
     images = torch.randint(0, 255, (8, 3, 32, 32)).float()
     with torch.no_grad():
         assert network(images).std(dim=0).min() > 1e-9
+    # As Keras begins: biases 0, weights uniform up to √(6 / (inputs + outputs)) of 3 × 3 pixels.
+    second = [m for m in network.modules() if isinstance(m, torch.nn.Conv2d)][1]
+    assert not second.bias.any()
+    assert float(second.weight.detach().abs().max()) == pytest.approx((6 / 288) ** 0.5, rel=0.01)
+
+
+def test_rows_in_which_alpha_does_not_help_are_not_counted() -> None:
+    """Two networks: L_φD falls in one and CE_φD in none."""
+
+    def network(seed: int, before: float, after: float) -> dict[str, Any]:
+        key = {"method": "raw", "scaling": "none", "labels": 2, "differences": {}}
+        names = ("disagreement_loss", "disagreement_calibration_error")
+        pairs = ((False, (before, 0.2)), (True, (after, 0.3)))
+        rows = [{**key, "alpha": a, "values": dict(zip(names, v, strict=True))} for a, v in pairs]
+        redrawn = dict.fromkeys(("epistemic_loss", "calibration_loss"), (0.0, 0.0))
+        fitted = {str(n): {"temperature": float(n)} for n in (2, 5)}
+        about = {"data": "mixed_mnist", "seed": seed, "fitted": fitted, "redrawn": redrawn}
+        return {**about, "rows": rows}
+
+    text = as_markdown([network(0, 0.2, 0.1), network(1, 0.2, 0.3)])
+    assert "| Raw | 1 of 2 | 0 of 2 |" in text
+    assert "T: 2.000, 2.000." in text and "T: 5.000, 5.000." in text
 
 
 def test_the_head_is_remade_as_the_network_has_it() -> None:
@@ -396,7 +423,8 @@ def test_every_row_of_the_tables_is_there(out: Path) -> None:
                 assert row["values"]["accuracy"] == plain["accuracy"]
                 assert row["values"]["true_accuracy"] == plain["true_accuracy"]
                 assert row["values"]["disagreement"] < plain["disagreement"]
-                assert "alpha" in row["differences"]
+                gap = row["values"]["disagreement_loss"] - plain["disagreement_loss"]
+                assert row["differences"]["alpha"][0] == pytest.approx(gap, abs=1e-12)
             sums = method != "raw" and not alpha
             assert ("posterior_sum" in row["values"]) == sums
             assert row["values"]["posterior"] != row["values"]["prior"] or method == "raw"
@@ -426,6 +454,17 @@ def test_kept_outputs_give_the_same_tables(out: Path, tmp_path: Path) -> None:
     with np.load(kept / "mixed_cifar10-0.npz", allow_pickle=False) as stored:
         assert {"logits_test", "made_of"} <= set(stored.files)
         assert not {"pooled_test", "pooled_valid", "hidden_tta"} & set(stored.files)
+    assert not [file for file in (out / "kept").iterdir() if "summary" in file.name]
+
+
+@pytest.mark.parametrize(("channels", "kept"), [(64, {"valid", "test"}), (65, {"test"})])
+def test_validation_outputs_of_wide_networks_are_not_kept(channels: int, kept: set[str]) -> None:
+    """Of a wide Mix-MNIST network the calibrators are enough; of a narrow one both are small."""
+    names = ("pooled_valid", "pooled_test", "hidden_tta")
+    arrays = {name: np.zeros((2, channels), np.uint8) for name in names}
+    arrays |= {f"{name}_top": np.ones(channels, np.float32) for name in names}
+    slim = Outputs({"data": "mixed_mnist", "seed": 0}, arrays).slim()
+    assert set(slim) == {f"pooled_{part}{end}" for part in kept for end in ("", "_top")}
 
 
 def test_the_diagram_of_disagreement_has_the_mean_of_the_tables(out: Path) -> None:
@@ -488,13 +527,39 @@ def test_part_and_device_reach_the_training(
     asked = []
     monkeypatch.setattr(mixed_training, "train_all", lambda *a, **given: asked.append((a, given)))
     command = ["mixed_labels", "--data", str(data), "--out", str(tmp_path / "out"), "--part", "2/8"]
-    result = CliRunner().invoke(app, [*command, "--device", "cuda", "--cifar10-epochs", "120"])
+    options = ["--device", "cuda", "--cifar10-epochs", "120", "--no-batch-norm"]
+    result = CliRunner().invoke(app, [*command, *options])
     assert result.exit_code == 0 and "Part 2/8 is trained" in result.stdout, result.output
     ((_, _, names, settings), given) = asked[0]
     assert (given["shard"], given["device"]) == ((1, 8), "cuda")
+    assert settings.batch_norm is False
     assert settings.cifar10_epochs == 120 and len(settings.runs(names)) == 8
     rates = [settings.recipe("mixed_cifar10", 0).rate(epoch, 120) for epoch in (0, 47, 48, 72)]
     assert rates == pytest.approx([1 / 6, 1, 0.1, 0.01])
+
+
+@pytest.mark.parametrize("batch_norm", [True, False])
+def test_batch_norm_reaches_the_network_and_its_file(
+    batch_norm: bool, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is trained has it or not, and a file without it says so."""
+    pytest.importorskip("torch")
+    from experiments.label_histograms import mixed_training
+
+    built = []
+
+    def untrained(build: Callable[[], Any], *_: Any, **__: Any) -> Any:
+        built.append(build())
+        return built[-1]
+
+    monkeypatch.setattr(mixed_training, "train", untrained)
+    monkeypatch.setattr(mixed_training, "said", lambda *_, **__: {"x": np.zeros(1)})
+    settings = mixed_training.Settings(cifar10_seeds=1, width=0.1, batch_norm=batch_norm)
+    mixed_training.train_all(data, tmp_path, ["mixed_cifar10"], settings)
+    kinds = {type(module).__name__ for module in built[0].modules()}
+    assert ("BatchNorm2d" in kinds) == batch_norm
+    with np.load(tmp_path / "mixed_cifar10-0.npz", allow_pickle=False) as kept:
+        assert json.loads(str(kept["made_of"])).get("batch_norm", True) == batch_norm
 
 
 def test_numbers_of_the_paper() -> None:
@@ -570,6 +635,42 @@ def test_the_page_has_the_tables_without_batch_norm(tmp_path: Path) -> None:
     for file in tmp_path.glob("mixed_cifar10-?.npz"):
         with np.load(file, allow_pickle=False) as kept:
             assert json.loads(str(kept["made_of"]))["batch_norm"] is False
+
+
+def test_what_is_left_between_the_paper_and_networks_without_batch_norm(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The numbers of the page, printed by the command it names; nothing is written beside them."""
+    folder = KEPT.parent / "mixed_without_batch_norm"
+    before = {file.name for file in folder.iterdir()}
+    monkeypatch.setattr("sys.argv", ["mixed_differences", str(folder)])
+    mixed_differences.main()
+    text = capsys.readouterr().out
+    assert "within 2.5 SD | within 4.97 SD" in text
+    assert "| all | 168 | 110 | 161 | 1.4% |" in text
+    assert "| CE | 24 | 5 | 23 | 13.5% |" in text
+    errors = [line.split(" | ")[2:7] for line in text.splitlines() if line.startswith("| seed")]
+    _, scaled, least, fewest, most = np.array(errors, float).T
+    assert ((least <= scaled) & (scaled - least < 0.002)).all()
+    assert (fewest.min(), most.max()) == (0.0741, 0.0926)
+    assert {file.name for file in folder.iterdir()} == before
+
+
+def test_cells_and_errors_by_hand() -> None:
+    """Accuracies .79 and .80 beside .7965; logits that are certain of a class of probability ½."""
+    key = {"labels": 2, "method": "raw", "scaling": "none", "alpha": False}
+    both = [
+        {"data": "mixed_cifar10", "rows": [{**key, "values": dict.fromkeys(COLUMNS, value)}]}
+        for value in (0.79, 0.80)
+    ]
+    first = next(iter(mixed_differences.cells(both)))
+    assert (first.metric, first.printed) == ("true_accuracy", 0.7965)
+    assert first.apart == pytest.approx(0.0015 / (0.01 / np.sqrt(2)))
+    logits, truth = np.tile([2 * np.log(3), 0.0], (50, 1)), np.tile([0.5, 0.5], (50, 1))
+    found = mixed_differences.errors_of(logits, truth, 2.0)
+    # At T = 2 it says 3/4, and T = 2 is the largest that is tried: both classes are off by ¼.
+    assert found["Raw+ts"] == found["least"] == pytest.approx(np.sqrt(2) / 4)
+    assert found["Raw"] == pytest.approx(np.sqrt(2) * 0.4)
 
 
 def test_kept_rows_follow_from_the_kept_outputs(tmp_path: Path) -> None:

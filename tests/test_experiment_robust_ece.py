@@ -20,7 +20,7 @@ from experiments.commands import app
 from experiments.kept import read_json
 from experiments.robust_ece import losses_paper, tops
 from experiments.robust_ece.data import problem_in
-from experiments.robust_ece.judging import judge, judged
+from experiments.robust_ece.judging import judge, judged, network_of
 from experiments.robust_ece.runs import (
     DATA,
     LOSS_NAMES,
@@ -400,6 +400,29 @@ def test_both_sources_of_chance_add_in_quadrature() -> None:
     assert (low, high) == pytest.approx((middle - 5, middle + 4))
 
 
+def test_ends_stay_where_a_metric_can_be() -> None:
+    """An error is not below 0, an accuracy not above 1; a Brier score of three classes may be 2."""
+    each = np.array([0.1, 0.9])  # 0.5 ± 12.7 · 0.4
+    ends = {}
+    for metric in ("accuracy", "ece", "robust_ece_mixture", "brier"):
+        found = level_of(Spread(each, Estimate(metric, 0.5, 0.4, 0.6), each), 0.95)
+        ends[metric] = (found["low"], found["high"])
+        assert (found["low_cases"], found["high_cases"]) == (0.4, 0.6)
+        assert found["sd_seeds"] == pytest.approx(0.4 * np.sqrt(2))
+    assert ends.pop("brier") == (0, 2)
+    assert set(ends.values()) == {(0, 1)}
+
+
+def test_replicates_are_the_mean_over_networks() -> None:
+    """Of a network and its opposite, right where the other errs: accuracy is ½ in every draw."""
+    labels = np.resize([0, 1], 40)
+    said = np.where(np.arange(40) % 4 < 1, 1 - labels, labels)
+    pair = [np.where(own[:, None] == [0, 1], 0.8, 0.2) + 0.0 for own in (said, 1 - said)]
+    found = spreads_of([Network(probs, None, labels) for probs in pair], QUICK)["accuracy"]
+    assert list(found.each) == [0.75, 0.25]
+    np.testing.assert_allclose(found.replicates, 0.5)
+
+
 def test_differences_are_paired_by_seed_and_case() -> None:
     """What both losses share cancels: seeds that differ by 10 say nothing of a gap of 1."""
     random = np.random.default_rng(0)
@@ -414,6 +437,9 @@ def test_differences_are_paired_by_seed_and_case() -> None:
     assert [found["low"], found["high"]] == pytest.approx([1 - 0.196, 1 + 0.196], abs=0.02)
     same = differences_of(pair[0], pair[0], cases=10**6, settings=settings)["brier"]
     assert same == {"difference": 0, "low": 0, "high": 0}
+    # Five cases: Student's t of four degrees of freedom, 2.776, and a variance of 5/4.
+    few = differences_of(*pair, cases=5, settings=settings)["brier"]
+    assert few["high"] - 1 == pytest.approx((found["high"] - 1) * 2.776 / 1.96 * 1.25**0.5, rel=0.1)
 
 
 def test_the_interval_covers_new_cases_and_new_seeds() -> None:
@@ -522,8 +548,20 @@ def test_every_weight_has_a_row_and_its_validation_images() -> None:
     assert found["validation_nll"]["focal"] == {"1": pytest.approx(expected)}
     assert found["validation"]["flsd"]["accuracy"] == pytest.approx(0.8)
     assert found["validation"]["flsd"]["confidence"] == pytest.approx(1 / (1 + np.exp(-1)))
+    # Of the least weight: with β = 5 the logits of DCA say 1.4.
+    assert found["validation"]["dca"]["confidence"] == pytest.approx(1 / (1 + np.exp(-1)))
     assert [own[0] for own in found["temperatures"]] == pytest.approx([1 / log(4)] * 2, rel=1e-6)
     assert list(found["validation_nll"]["dca"]) == ["1", "5"]
+    # The table of the validation images: by weight, how often right, how sure.
+    found["validation_nll"]["dca"] = {"10": 0.3, "5": 0.2, "1": 0.1}
+    found["validation"]["dca"], found["cases"]["validation"] = (
+        {"accuracy": 0.8, "confidence": 0.7},
+        12,
+    )
+    text = as_markdown([found])
+    assert "The 12 validation images" in text
+    assert "| loss | β = 1 | β = 5 | β = 10 | accuracy | confidence |" in text
+    assert "| dca | 0.100 | 0.200 | 0.300 | 0.800 | 0.700 |" in text
     assert (found["seeds"], found["cases"]["test"]) == (2, 40)
     assert found["seconds"] == 2.0 * 20
     assert found["train_accuracy"]["dca"] == {"1": 1.0, "5": 1.0}
@@ -547,6 +585,53 @@ def test_a_temperature_leaves_the_ranking_alone() -> None:
     assert gap["brier"]["difference"] != 0
 
 
+def test_each_fold_has_its_own_temperature() -> None:
+    """Fitted to its validation images alone, applied to its test images and their views."""
+    runs, second = made_up_runs(seeds=1), np.arange(40) >= 20
+    for arrays in runs.values():
+        arrays["test_fold"] = arrays["validation_fold"] = second.astype(int)
+        arrays["validation_logits"] = arrays["validation_logits"] * np.where(second, 2, 1)[:, None]
+    found = judged(runs, QUICK)
+    assert found["temperatures"] == [pytest.approx([1 / log(4), 2 / log(4)], rel=1e-6)]
+    own = runs[Run("breastmnist", "cross-entropy", 1.0, 0)]
+    by = np.where(second, 2, 1)[:, None] / log(4)
+    probs, views = (softmax(own[key] / by, axis=-1) for key in ("test_logits", "test_view_logits"))
+    labels = own["test_labels"]
+    name = "cross-entropy, then temperature"
+    metrics = found["metrics"][name]
+    assert metrics["brier"]["value"] == pytest.approx(rw.brier(probs, labels))
+    mixture = rw.robust_ece_mixture(probs, labels, views)
+    assert metrics["robust_ece_mixture"]["value"] == pytest.approx(mixture)
+    said = network_of(own, np.array([1, 2]) / log(4))
+    assert said.views is not None
+    np.testing.assert_allclose(said.views, views)
+    assert found["confidence"][name] == pytest.approx(probs.max(axis=1).mean())
+
+
+def test_images_that_belong_together_are_drawn_together() -> None:
+    """Every image twice, as one of a pair: the values and the intervals of half as many images."""
+    runs = made_up_runs()
+    doubled = {}
+    for run, arrays in runs.items():
+        own = {**arrays, "test_groups": np.repeat(np.arange(40), 2)}
+        for key in ("test_logits", "test_labels", "test_fold"):
+            own[key] = np.repeat(arrays[key], 2, axis=0)
+        own["test_view_logits"] = np.repeat(arrays["test_view_logits"], 2, axis=1)
+        doubled[run] = own
+    once, twice = judged(runs, QUICK), judged(doubled, QUICK)
+    assert (once["cases"]["test"], twice["cases"]["test"]) == (40, 80)
+    for name, own in once["metrics"].items():
+        assert twice["metrics"][name].keys() == own.keys()
+        for metric in ("accuracy", "brier"):
+            after = twice["metrics"][name][metric]
+            assert after.pop("each") == pytest.approx(own[metric].pop("each"))
+            assert after == pytest.approx(own[metric])
+    for before, after in zip(once["differences"], twice["differences"], strict=True):
+        if before["metric"] in ("accuracy", "brier"):
+            ends = [[row[key] for key in ("difference", "low", "high")] for row in (before, after)]
+            assert ends[1] == pytest.approx(ends[0])
+
+
 def test_differences_are_bold_where_they_are_printed_as_such() -> None:
     """An end that rounds to 0 is not called different, and there is no -0."""
     found = judged(made_up_runs(), QUICK)
@@ -563,7 +648,10 @@ def test_seeds_that_some_loss_lacks_are_left_out() -> None:
     """A cut run is judged by the seeds that all have; a loss that nobody trained is named."""
     runs = made_up_runs()
     del runs[Run("breastmnist", "flsd", 1.0, 1)]
-    assert judged(runs, QUICK)["seeds"] == 1
+    runs[Run("breastmnist", "focal", 1.0, 1)]["train_accuracy"] = np.asarray(0.0)
+    found = judged(runs, QUICK)
+    assert (found["seeds"], found["train_accuracy"]["focal"]) == (1, {"1": 1.0})
+    assert found["seconds"] == 2.0 * 10
     del runs[Run("breastmnist", "flsd", 1.0, 0)]
     with pytest.raises(ValueError, match=r"at least one common seed; flsd missing"):
         judged(runs, QUICK)
@@ -589,6 +677,25 @@ def test_a_loss_with_fewer_seeds_is_compared_by_these() -> None:
     expected = brier("focal+rcr-paper", range(4)) - brier("focal", range(4))
     assert gap["difference"] == pytest.approx(expected)
     assert "training runs of each loss: 6, focal+rcr-paper 4." in as_markdown([found])
+
+
+def test_other_widths_are_rows_of_their_own() -> None:
+    """RCR with σ = 0.05 is judged by its own networks, under the weight they were trained with."""
+    runs = made_up_runs()
+    for seed in (0, 1):
+        for loss in WIDTHS:
+            like = runs[Run("breastmnist", "focal", 1.0, seed)]
+            logits = like["test_logits"] * (3 if loss.endswith("0.05") else -1)
+            runs[Run("breastmnist", loss, 5.0, seed)] = {**like, "test_logits": logits}
+    found = judged(runs, QUICK)["metrics"]
+    for seed in (0, 1):
+        own = runs[Run("breastmnist", "focal+rcr-0.05", 5.0, seed)]
+        brier = rw.brier(softmax(own["test_logits"], axis=1), own["test_labels"])
+        assert found["focal+rcr, β = 5, σ = 0.05"]["brier"]["each"][seed] == pytest.approx(
+            brier, abs=1e-6
+        )
+    right = [found[f"focal{own}"]["accuracy"]["value"] for own in ("", "+rcr, β = 5, σ = 0.2")]
+    assert sum(right) == pytest.approx(1)
 
 
 def test_foreign_files_are_named(tmp_path: Path) -> None:
@@ -716,6 +823,19 @@ def test_top_labels_are_kept_as_they_were_said(tmp_path: Path) -> None:
     top = tops.load(file)["cifar10-1000-focal+rcr-5-3"]
     assert top.predicted.tolist() == [2, 0] and top.right.tolist() == [True, False]
     assert top.confidence == pytest.approx([0.75, 0.5], abs=1 / 254)
+
+
+def test_differences_over_runs_alone_are_those_of_the_page() -> None:
+    """Claims 7 and 9: of every single CIFAR-10 network, paired by run, with Student's t."""
+    page = (ROOT / "docs" / "reproduction" / "robust_ece.md").read_text(encoding="utf-8")
+    page = page.replace("−", "-")
+    for pair in (("cross-entropy, then temperature", "flsd"), ("focal+rcr", "focal+mdca")):
+        for size in ("1000", "1000-batch32", "5000", "5000-batch32"):
+            found = read_json(KEPT / f"cifar10-{size}.json")
+            first, second = (np.array(found["metrics"][n]["robust_ece"]["each"]) for n in pair)
+            gap = first - second
+            _, low, high = with_training(gap, gap.mean(), gap.mean(), 0.95)
+            assert f"{gap.mean():+.3f} [{low:+.3f}, {high:+.3f}]" in page
 
 
 def test_the_paper_s_table_has_its_own_rules() -> None:

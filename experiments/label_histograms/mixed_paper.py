@@ -8,7 +8,7 @@ stand beside our true values.
 
 from __future__ import annotations
 
-__all__ = ["PREDICTION", "paper_value"]
+__all__ = ["PREDICTION", "Row", "paper_value"]
 
 Row = tuple[str, str, bool]
 """Method, scaling, with α."""

@@ -28,6 +28,7 @@ from experiments.robust_ece.tables import (
     MIXTURE,
 )
 from raterwise.binning import equal_edges
+from raterwise.catalog import find
 from raterwise.evaluate import predictions_of
 from raterwise.evaluation.request import Request
 from raterwise.inference import intervals
@@ -162,10 +163,11 @@ def level_of(spread: Spread, level: float) -> dict[str, Any]:
     low, high = spread.mean.low, spread.mean.high
     assert low is not None and high is not None
     value, wide_low, wide_high = with_training(spread.each, low, high, level)
+    least, most = find(spread.mean.name).bounds
     return {
         "value": value,
-        "low": max(wide_low, 0.0),
-        "high": min(wide_high, 1.0),
+        "low": max(wide_low, least),
+        "high": min(wide_high, most),
         "low_cases": low,
         "high_cases": high,
         "sd_seeds": float(np.std(spread.each, ddof=1)) if len(spread.each) > 1 else 0.0,

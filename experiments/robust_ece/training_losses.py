@@ -1,7 +1,8 @@
 """Do calibration losses calibrate? The networks of RECE Table 2, on public images.
 
-A small residual network is trained with each loss from several seeds, and what it says of the test
-images is kept in one file per network; `judging` judges them. A seed decides the
+A residual network (ResNet-18; a small one for BreastMNIST and PneumoniaMNIST) is trained with each
+loss from several seeds, and what it says of the test images is kept in one file per network;
+`judging` judges them. A seed decides the
 first weights, the order of the images and their flips, so networks of one seed begin alike and are
 shown the same. A run that finds a file made of the same data and settings goes on to the next, and
 several processes may share the work (`shard`).

@@ -1,0 +1,158 @@
+"""What is left between our Mix-CIFAR-10 networks and the paper's: from what is kept, on a CPU.
+
+    python -m experiments.label_histograms.mixed_differences FOLDER    # seconds
+
+FOLDER has the rows, calibrators, labels and test logits of networks
+(experiments/outputs/mixed_without_batch_norm). Two tables: how many of the paper's numbers are
+near ours, column by column, and whether the calibration error of Raw+ts depends on the temperature
+or on the bins.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax, stdtrit
+
+from experiments.kept import read_json
+from experiments.label_histograms.mixed_judging import Judging, judge, kept_labels
+from experiments.label_histograms.mixed_outputs import load_outputs
+from experiments.label_histograms.mixed_paper import Row, paper_value
+from experiments.label_histograms.mixed_scores import true_calibration_error
+from experiments.markdown import table_head, table_row
+
+__all__ = ["Cell", "cells", "errors_of", "prediction_factor"]
+
+FloatArray = NDArray[np.float64]
+
+NAME, LABELS = "mixed_cifar10", 2
+NEAR = 2.5
+"""Standard deviations between our networks: what the page calls near."""
+COLUMNS = {
+    "true_accuracy": "Acc",
+    "squared_loss": "L_sq",
+    "epistemic_loss_true": "EL",
+    "true_calibration_error": "CE",
+    "disagreement_loss": "L_φD",
+    "true_disagreement_calibration_error": "CE_φD",
+    "prior": "prior EL",
+    "posterior_true": "posterior EL",
+    "posterior_sum_true": "the same, released sum",
+}
+TEMPERATURES = np.round(np.arange(1.0, 2.001, 0.02), 2)
+BINS = (5, 10, 15, 20, 30, 50)
+
+
+class Cell(NamedTuple):
+    """A number of the paper's tables beside those of our networks."""
+
+    metric: str
+    printed: float
+    ours: FloatArray
+
+    @property
+    def apart(self) -> float:
+        """How many standard deviations between networks it is from our mean."""
+        return float(abs(self.ours.mean() - self.printed) / self.ours.std(ddof=1))
+
+
+def prediction_factor(networks: int, level: float = 0.95) -> float:
+    """Return how many standard deviations one more network may be away: t √(1 + 1/n).
+
+    >>> round(prediction_factor(3), 2), round(prediction_factor(1000), 2)
+    (4.97, 1.96)
+    """
+    t = stdtrit(networks - 1, (1 + level) / 2)
+    return float(t * np.sqrt(1 + 1 / networks))
+
+
+def cells(networks: Sequence[dict[str, Any]]) -> Iterator[Cell]:
+    """Yield every number that the paper prints for these networks."""
+    rows: dict[tuple[int, Row], list[dict[str, float]]] = {}
+    for network in networks:
+        for row in network["rows"]:
+            key: Row = (row["method"], row["scaling"], row["alpha"])
+            rows.setdefault((row["labels"], key), []).append(row["values"])
+    for (labels, key), values in rows.items():
+        for metric in COLUMNS:
+            printed = paper_value(networks[0]["data"], labels, key, metric)
+            if printed:
+                yield Cell(metric, float(printed), np.array([own[metric] for own in values]))
+
+
+def errors_of(logits: FloatArray, truth: FloatArray, temperature: float) -> dict[str, float]:
+    """Return the true calibration error of logits at a temperature, and what it might depend on.
+
+    `least` is the smallest that any temperature from 1 to 2 gives; `fewest bins` and `most bins`
+    the range over 5 to 50 bins.
+    """
+
+    def error(divisor: float, bins: int = 15) -> float:
+        return true_calibration_error(softmax(logits / divisor, axis=1), truth, bins)
+
+    binned = [error(temperature, bins) for bins in BINS]
+    return {
+        "Raw": error(1.0),
+        "Raw+ts": error(temperature),
+        "least": min(error(divisor) for divisor in TEMPERATURES),
+        "least over bins": min(binned),
+        "most over bins": max(binned),
+    }
+
+
+def _counted(found: Sequence[Cell]) -> list[str]:
+    """Return the table of what is near, column by column and in all."""
+    factor = prediction_factor(len(found[0].ours))
+    head = ("column", "numbers", f"within {NEAR} SD", f"within {factor:.2f} SD", "median distance")
+    lines = table_head(head)
+    for metric, title in {**COLUMNS, "": "all"}.items():
+        own = [cell for cell in found if metric in ("", cell.metric)]
+        near = [sum(cell.apart <= by for cell in own) for by in (NEAR, factor)]
+        away = np.median([abs(cell.ours.mean() - cell.printed) / cell.printed for cell in own])
+        lines.append(table_row((title, str(len(own)), *map(str, near), f"{away:.1%}")))
+    return lines
+
+
+def _errors(folder: Path) -> list[str]:
+    """Return the table of calibration errors, a row per network."""
+    truth = kept_labels(None, folder, NAME).test.truth
+    lines: list[str] = []
+    for outputs in load_outputs(folder, NAME):
+        stored = read_json(folder / f"{NAME}-{outputs.seed}-calibrators.json")["fitted"]
+        temperature = stored[str(LABELS)]["ts"]["scaling"]["fitted"]["temperature_"]
+        logits = outputs.arrays["logits_test"].astype(np.float64)
+        found = errors_of(logits, truth, temperature)
+        probs = softmax(logits / temperature, axis=1)
+        bias = ", ".join(f"{100 * gap:+.1f}" for gap in (probs - truth).mean(axis=0))
+        lines = lines or table_head(("network", "T", *found, "class predicted - true, %"))
+        numbers = (f"{value:.4f}" for value in found.values())
+        lines.append(table_row((f"seed {outputs.seed}", f"{temperature:.3f}", *numbers, bias)))
+    return lines
+
+
+def main() -> None:
+    """Print both tables."""
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m experiments.label_histograms.mixed_differences FOLDER")
+    folder = Path(sys.argv[1])
+    networks = [own for own in read_networks(folder) if own["data"] == NAME]
+    print("\n".join([*_counted(list(cells(networks))), "", *_errors(folder)]))
+
+
+def read_networks(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of the kept networks; nothing is written into the folder."""
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as place:
+        for file in folder.glob(f"*{NAME}*"):
+            (Path(place) / file.name).write_bytes(file.read_bytes())
+        return judge(None, place, [NAME], Judging())
+
+
+if __name__ == "__main__":
+    main()
