@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import gamma, norm
 
 import raterwise as rw
 from raterwise.catalog import CATALOG
+from raterwise.catalog.recipes.common import CONFIDENCE
 from raterwise.evaluation.request import Request
 from raterwise.segmentation import Case, boundary_band, disagreement_map
 from raterwise.segmentation import request as requests
@@ -171,7 +173,7 @@ def test_two_ways_to_the_same_sums(raters: int) -> None:
     image[5:8] = 1.0
     image[8:10] = 0.5
     region = np.random.default_rng(0).random(image.shape) < 0.7
-    every = Request.of(METRICS).plans(bounded=True, steps=False)
+    every = [*Request.of(METRICS).plans(bounded=True, steps=False), CONFIDENCE]
     plans = [plan for plan in every if plan.takes_votes()]
     assert len(plans) >= 12 and "ranked" in {p.question.name for p in set(every) - set(plans)}
     voxels = Voxels.of(Case(image, masks, region=region), None, Selection())
@@ -629,3 +631,88 @@ def test_a_mean_over_images_of_which_one_is_infinite() -> None:
     sure = Case(np.array([[[1.0, 1.0]], [[0.0, 0.0]]]), np.ones((2, 1, 2), dtype=int))
     with pytest.raises(rw.UndefinedMetricError, match=r"nll: .* \(in 1 of 3 images\)"):
         rw.segmentation.total_variation([cases[0], sure, cases[2]], "nll", repeats=2)
+
+
+# Images of one voxel are cases -----------------------------------------------------------------
+
+
+def one_voxel_images(p: Any, y: Any, reduction: Any, metrics: str) -> rw.Results:
+    """Evaluate cases as images of one voxel each, with one rater."""
+    cases = [Case([[a]], [[[b]]]) for a, b in zip(p, y, strict=True)]
+    return rw.segmentation.evaluate(cases, metrics, reduction, num_classes=2)
+
+
+@pytest.mark.parametrize("reduction", ["per_case", "pooled"])
+@pytest.mark.parametrize("wrong", [0, 1, 3])
+def test_images_of_one_voxel_have_the_intervals_of_cases(reduction: Any, wrong: int) -> None:
+    """A sure model with few errors, of which images say what the same cases say in memory."""
+    p = 1 - np.geomspace(1e-4, 0.3, 12)
+    y = np.r_[np.zeros(wrong, int), np.ones(12 - wrong, int)][::-1]
+    metrics = "accuracy,brier,nll"
+    found, cases = one_voxel_images(p, y, reduction, metrics), rw.evaluate(p, y, metrics)
+    for name, e in cases.items():
+        mine = found[name]
+        assert (mine.value, mine.low, mine.high) == pytest.approx((e.value, e.low, e.high))
+
+
+@pytest.mark.parametrize("reduction", ["per_case", "pooled"])
+def test_images_without_an_error_allow_for_one(reduction: Any) -> None:
+    """The accuracy of 12 images of 12 has Clopper and Pearson's lower end, 0.025^(1/12).
+
+    The log loss of 12 equal cases, p = 0.99, allows for one of -log 0.01 that was not seen. They do
+    not vary, so that θ' = -log 0.99 - log 0.01 / 12, V' = (log 0.01 / 12)², and the end is the
+    97.5% quantile of the gamma distribution with that mean and variance.
+    """
+    found = one_voxel_images([0.99] * 12, [1] * 12, reduction, "accuracy,nll")
+    assert (found["accuracy"].low, found["accuracy"].high) == pytest.approx((0.025 ** (1 / 12), 1))
+    one = -np.log(0.01) / 12
+    mean = one - np.log(0.99)
+    end = gamma.ppf(0.975, mean**2 / one**2, scale=one**2 / mean)
+    assert found["nll"].high == pytest.approx(end, rel=1e-6)
+
+
+def test_one_error_is_one_voxel_of_an_image() -> None:
+    """In images of 4 voxels it adds a quarter to one log loss: -log 0.01 / 48 to the mean of 12."""
+    cases = [Case(np.full((2, 2), 0.99), np.ones((1, 2, 2), int)) for _ in range(12)]
+    for reduction in ("per_case", "pooled"):
+        found = rw.segmentation.evaluate(cases, "nll", reduction, num_classes=2)["nll"]
+        one, mean = -np.log(0.01) / 48, -np.log(0.99) - np.log(0.01) / 48
+        end = gamma.ppf(0.975, mean**2 / one**2, scale=one**2 / mean)
+        assert found.high == pytest.approx(end, rel=1e-6)
+
+
+@pytest.mark.parametrize("reduction", ["per_case", "pooled"])
+def test_large_images_beside_small_ones(reduction: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What large ones do not keep is no hindrance, raters resampled too: the loss has its mean."""
+    monkeypatch.setattr(requests, "STEP_VOXELS", 3)
+    shapes = [(1, 1), (2, 2), (1, 3), (4, 4)]
+    cases = [Case(np.full(shape, 0.9), np.ones((3, *shape), int)) for shape in shapes]
+    found = rw.segmentation.evaluate(
+        cases, "nll", reduction, num_classes=2, unit="both", raters=["a", "b", "c"], resamples=50
+    )["nll"]
+    assert found.value == pytest.approx(-np.log(0.9))
+    assert found.high is not None and found.high > found.value
+
+
+def test_z_of_images_of_one_voxel_has_the_variance_of_cases() -> None:
+    """z = Σ (y - p)(1 - 2p) / sqrt(Σ (1 - 2p)² p (1 - p)) is normal (Spiegelhalter 1986, eq 5)."""
+    p = np.array([0.9, 0.8, 0.3, 0.2, 0.7, 0.6, 0.1, 0.35, 0.85, 0.95, 0.25, 0.15])
+    y = (p > 0.5).astype(int)
+    z = ((y - p) * (1 - 2 * p)).sum() / np.sqrt(((1 - 2 * p) ** 2 * p * (1 - p)).sum())
+    found = one_voxel_images(p, y, "pooled", "spiegelhalter_z")["spiegelhalter_z"]
+    assert found.value == pytest.approx(z) and found.p_value == pytest.approx(2 * norm.sf(abs(z)))
+
+
+def test_few_voxels_are_said_to_be_few() -> None:
+    """In all images where they are pooled, in each where it has a value of its own."""
+    p, y = np.linspace(0.1, 0.9, 12), np.arange(12) % 2
+    pooled = one_voxel_images(p, y, "pooled", "ece").warnings
+    assert pooled[0] == rw.evaluate(p, y, "ece").warnings[0]
+    assert pooled[0].startswith("only 12 cases for 15 bins, 0.8 per bin: ")
+    each = one_voxel_images(p, y, "per_case", "ece").warnings
+    assert each[0].startswith("only 1 voxel per image for 15 bins, 0.1 per bin: ")
+    cases = [Case(np.full((5, n), 0.4), np.ones((1, 5, n), int)) for n in (1, 4)]
+    said = rw.segmentation.evaluate(cases, "ece", num_classes=2).warnings
+    assert said[0].startswith("only 12.5 voxels per image for 15 bins, 0.8 per bin: ")
+    said = rw.segmentation.evaluate(cases, "ece", "pooled", num_classes=2).warnings
+    assert said[0].startswith("only 25 voxels for 15 bins, 1.7 per bin: ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -103,7 +103,7 @@ class Metric:
         None
     )
     """Of a difference: parts(table, **options) -> the two shares, each with its factor."""
-    step: Callable[..., dict[str, float]] | None = None
+    step: Callable[..., dict[str, float]] | Mapping[str, float] | None = None
     """Of a loss: step(table, **options) -> what one more error would add to it
     (`small_samples.loss_interval`)."""
     step_plan: Any = None
@@ -205,6 +205,12 @@ class Metric:
         if needed <= getattr(plan, "least_raters", needed):
             return plan
         return replace(plan, least_raters=needed)
+
+    def plan_of_step(self, options: Options, on_single: str = "error") -> Any:
+        """Return the plan of the table that `step` is made from; None where it needs none."""
+        if not callable(self.step):
+            return None
+        return self.step_plan or self.plan_of(options, on_single)
 
     def within_bounds(
         self, low: float, high: float, options: Options, classes: int

@@ -56,6 +56,8 @@ class Judged:
     """Resampled values that were made already, such as means over images."""
     curves: Mapping[str, Any] | None = None
     """The curves, where they were made already."""
+    by_image: bool = False
+    """Whether estimates are means over images, each of which has a value of its own."""
 
     def replicates(self) -> dict[str, FloatArray]:
         """Return every metric on every resample, where it has a value."""
@@ -339,7 +341,9 @@ def results_of(
     curves = judged.curves
     if curves is None:
         curves = curves_of(measures.values(), facts.class_names)
-    warnings = warnings_about(digest, judged.asked, settings, judged.estimates)
+    warnings = warnings_about(
+        digest, judged.asked, settings, judged.estimates, by_image=judged.by_image
+    )
     warnings += tuple(note for measure in measures.values() for note in measure.notices())
     warnings += (*warnings_about_data(about), *request.notices())
     known = {"raters": raters_record(facts.rater_names), "inputs": []}

@@ -31,13 +31,21 @@ MOST_NAMED = 3
 
 
 def warnings_about(
-    digest: Digest, asked: Asked, settings: Settings, estimates: Mapping[str, Estimate]
+    digest: Digest,
+    asked: Asked,
+    settings: Settings,
+    estimates: Mapping[str, Estimate],
+    *,
+    by_image: bool = False,
 ) -> tuple[str, ...]:
-    """Return what to know of the cases, and of the metrics asked for with their options."""
+    """Return what to know of the cases, and of the metrics asked for with their options.
+
+    With `by_image` a metric is the mean over images, each of which has a value of its own.
+    """
     facts = digest.facts
     return (
         *_about_units(digest, settings),
-        *_about_cases(facts, asked),
+        *_about_cases(facts, asked, by_image=by_image),
         *_about_patients(digest, settings),
         *_about_raters(facts),
         *_about_classes(facts, asked),
@@ -75,11 +83,13 @@ def _about_units(digest: Digest, settings: Settings) -> Iterator[str]:
             )
 
 
-def _about_cases(facts: Facts, asked: Asked) -> Iterator[str]:
-    if facts.images:
-        return
-    cases = facts.told.cases
-    counted = "1 case" if cases == 1 else f"{cases} cases"
+def _about_cases(facts: Facts, asked: Asked, *, by_image: bool) -> Iterator[str]:
+    cases: float = facts.told.cases
+    what = "voxel" if facts.of_voxels or by_image else "case"
+    if by_image:
+        cases /= facts.images
+    counted = f"1 {what}" if cases == 1 else f"{cases:.{0 if cases % 1 == 0 else 1}f} {what}s"
+    counted += " per image" if by_image else ""
     binned = [own["bins"] for row, own in asked.values() if row.error and "bins" in own]
     bins = max((len(bin_edges(edges)) - 1 for edges in binned), default=0)
     if cases < max(FEW_CASES, FEW_PER_BIN * bins):

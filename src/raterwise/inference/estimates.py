@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -245,21 +245,32 @@ def _ends(
             return float(np.mean([low for low, _ in known])), float(np.mean([h for _, h in known]))
     if found is None:
         return None
-    if row.shape in ("proportion", "separation"):
-        if row.counts_positives:
-            return _of_positives(found, measures)
-        return proportion_interval(found, level)
+    if row.counts_positives:
+        return _of_positives(found, measures)
     if row.shape == "difference" and first.pass_.rater_draws is None:
         return _of_difference(found, measures)
     if row.shape == "ratio":
         expected = [float(m.table.score.sum() / m.table.weight.sum()) for m in measures]
         return ratio_interval(found, float(np.mean(expected)), level)
-    if row.shape == "loss" and value >= 0:
+    steps = {}
+    if row.shape == "loss":
         each = [m.step() for m in measures]
         steps = {k: float(np.mean([step[k] for step in each])) for k in each[0]}
-        most = _within(first)[1]
+    return _ends_of_mean(row.shape, found, level, steps, _within(first)[1])
+
+
+def _ends_of_mean(
+    shape: str, found: Linearised, level: float, steps: Mapping[str, float], most: float
+) -> tuple[float, float]:
+    """Return the interval of a mean over units, of which no more is known than its shape.
+
+    An area over pairs is within [0, 1], and so is their mean over several sets of pairs.
+    """
+    if shape in ("proportion", "separation"):
+        return proportion_interval(found, level)
+    if shape == "loss" and found.value >= 0:
         return loss_interval(found, level, most=most, **steps)
-    if row.shape == "signed_loss":
+    if shape == "signed_loss":
         return signed_loss_interval(found, level)
     return student_interval(found, level)
 
@@ -333,13 +344,16 @@ def mean_over_units(
     units: NDArray[np.int64],
     times: FloatArray | None,
     settings: Settings,
+    row: Metric,
+    steps: Mapping[str, float],
     bounds: tuple[float, float],
     raters: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[Estimate, FloatArray]:
-    """Return the mean of values that each case has by itself, and the mean of every resample.
+    """Return the mean of values that each image has by itself, and the mean of every resample.
 
     `units` (n,) is the unit of each value, `times` (resamples, units) how often each is drawn, None
-    where only raters are. `raters` are the mean of every resample of them, and without each person.
+    where only raters are. `steps` are what one more error would add to a loss, `bounds` where its
+    values can be; `raters` the mean of every resample of raters, and without each person.
     """
     assert point.value is not None
     found, replicates = [], np.full(settings.resamples, point.value)
@@ -357,8 +371,13 @@ def mean_over_units(
     error, share = found[0], None
     if len(found) > 1:
         error, (_, share) = crossed(found)
-    low, high = student_interval(error, settings.level)
-    return _possible(replace(point, low=low, high=high, rater_share=share), bounds), replicates
+    if times is None:
+        low, high = student_interval(error, settings.level)
+    else:  # where nothing was seen to go wrong, it is images that were looked at
+        error = replace(error, worth=found[0].worth, units=found[0].units)
+        low, high = _ends_of_mean(row.shape, error, settings.level, steps, bounds[1])
+    ends = replace(point, low=low, high=high, rater_share=share)
+    return _possible(ends, bounds), replicates
 
 
 def _by_unit(

@@ -14,6 +14,7 @@ from raterwise.inference import noise
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import RaterDraws
 from raterwise.summaries import BinTable
+from raterwise.summaries.digest import Digest
 from raterwise.summaries.outside import takes_outside
 from raterwise.types import Options
 
@@ -179,26 +180,9 @@ class Measure:
         return found if smoother is None else noise.propagated_noise(smoother, found)
 
     def step(self) -> dict[str, float]:
-        """Return what one more error would add to a loss; nothing where nobody can say.
-
-        Of a loss without a limit one case is supposed to be wrong: that all cases of a patient
-        could be as wrong as can be would say nothing any more.
-        """
-        row, digest = self.row, self.pass_.digest
-        if row.step is None:
-            return {}
-        part = len(digest.unit_cases) / max(float(digest.unit_cases.sum()), 1.0)
-        powers = {"dear": 1, "squared_dear": 2}
-        told = {name: self.own[name] for name in row.formula_options}
-        if row.step_plan is None:
-            found = row.step(self.table, **told)
-        else:
-            kept = digest.summaries.get(row.step_plan)
-            if kept is None:
-                return {}
-            found = row.step(kept.table, **told)
-            powers |= {"step": 1, "squared_step": 2}
-        return {name: value * part ** powers.get(name, 0) for name, value in found.items()}
+        """Return what one more error would add to a loss; nothing where nobody can say."""
+        units = len(self.pass_.digest.unit_cases)
+        return step_of(self.row, self.own, self.pass_.digest, self.plan, units)
 
     def replicates(self, value: float, *, paired: bool = False) -> FloatArray:
         """Return the metric on every resample (NaN where it is undefined).
@@ -300,6 +284,27 @@ class Measure:
     def _key(self) -> Any:
         made_with = [self.own.get(name) for name in ("bins", *self.row.table_options)]
         return self.plan, self.row.prepare, repr(made_with)
+
+
+def step_of(row: Metric, own: Options, digest: Digest, plan: Any, units: int) -> dict[str, float]:
+    """Return what one more error would add to a loss of one of so many units, if that is known.
+
+    Of a loss without a limit one case is supposed to be wrong: that all cases of a patient could be
+    as wrong as can be would say nothing any more. `plan` is that of the metric.
+    """
+    if row.step is None:
+        return {}
+    powers = {"dear": 1, "squared_dear": 2}
+    if callable(row.step):
+        kept = digest.summaries.get(row.step_plan or plan)
+        if kept is None:
+            return {}
+        found = row.step(kept.table, **{name: own[name] for name in row.formula_options})
+        powers |= {"step": 1, "squared_step": 2} if row.step_plan else {}
+    else:
+        found = dict(row.step)
+    part = units / max(float(digest.unit_cases.sum()), 1.0)
+    return {name: value * part ** powers.get(name, 0) for name, value in found.items()}
 
 
 def _around(value: float, replicates: FloatArray, scale: float) -> FloatArray:

@@ -14,7 +14,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.evaluation.judged import Judged, judge, results_of
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.estimates import blank, infinite_mean, mean_over_units
-from raterwise.inference.measures import Measure
+from raterwise.inference.measures import Measure, step_of
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import Panels, RaterDraws
 from raterwise.results import Estimate, Results
@@ -137,6 +137,7 @@ class Reduction:
             times = multiplicities(len(known), settings.resamples, settings.seed)
         estimates: dict[str, Estimate] = {}
         replicates: dict[str, FloatArray] = {}
+        digest = self.digest()
         for row in request.rows:
             values = self._values_of(row.name)
             own = request.asked[row.name][1]
@@ -145,13 +146,15 @@ class Reduction:
             estimates[row.name] = point
             several = times is not None and len(np.unique(codes[defined])) > 1
             if point.value is not None and (several or (settings.unit == "raters" and panels)):
+                plan = row.plan_of_step(own, settings.on_single)
                 estimates[row.name], replicates[row.name] = mean_over_units(
                     point, values[defined], codes[defined], times, settings,
+                    row, step_of(row, own, digest, plan, len(np.unique(codes[defined]))),
                     row.within_bounds(-np.inf, np.inf, own, self.num_classes or 2),
                     None if panels is None else self._by_raters(row, point.value, panels),
                 )  # fmt: skip
-        digest = self.digest()
-        return Judged(request, digest, estimates, self._rated(digest), None, replicates)
+        rated = self._rated(digest)
+        return Judged(request, digest, estimates, rated, None, replicates, by_image=True)
 
     def _values_of(self, name: str) -> FloatArray:
         return np.array([case.values[name][0] for case in self._values])

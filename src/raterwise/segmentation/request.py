@@ -26,6 +26,8 @@ from raterwise.summaries.fingerprint import Fingerprint
 REDUCTIONS = ("per_case", "pooled")
 EXACT_VOXELS = 1 << 18
 """Up to how many voxels an image's scores are sorted; cells stand in for those of larger ones."""
+STEP_VOXELS = 1 << 14
+"""Up to how many voxels an image's loss allows for one more error; it is nothing among more."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,6 @@ class ImageRequest:
     def plans(self, voxels: int) -> list[Any]:
         """Return what to keep of an image of so many voxels."""
         if self.reduction == "pooled":
-            # The millions of voxels of an image are no few errors.
             return self.request.plans(bounded=True, steps=False, grouped=True)
         exact, on_single = voxels <= EXACT_VOXELS, self.request.settings.on_single
         plans = []
@@ -69,6 +70,24 @@ class ImageRequest:
             plan = row.plan_of(own, on_single)
             plans.append(plan if exact and "kernel" not in row.tags else plan.bounded())
         return list(dict.fromkeys([*plans, *self.request.verdict_plans(grouped=True)]))
+
+    def _step_plans(self, voxels: int) -> list[Any]:
+        """Return what to keep beside it, for what one more error would cost."""
+        if voxels > STEP_VOXELS:
+            return []
+        return [row.step_plan for row, _ in self.request.asked.values() if row.step_plan]
+
+    @property
+    def plans_of_all(self) -> set[Any]:
+        """What is kept of images that have one value each, to be added up over all of them.
+
+        Reliability curves, the verdict, and what one more error would cost are made of it.
+        """
+        request = self.request
+        on_single = request.settings.on_single
+        steps = {row.plan_of_step(own, on_single) for row, own in request.asked.values()} - {None}
+        drawn = {row.plan(own) for row, own in self.drawn.values()}
+        return drawn | steps | set(request.verdict_plans(grouped=True))
 
     def kept_of(
         self, case: Case, num_classes: int | None = None, number: int = 0
@@ -80,7 +99,8 @@ class ImageRequest:
             by = names_of(case, len(voxels.raters), self.raters)
         except RaterwiseError as error:
             raise voxels.explained(error) from error
-        digest = _digest_of(voxels, plans)
+        steps = self._step_plans(len(voxels))
+        digest = _digest_of(voxels, list(dict.fromkeys([*plans, *steps])))
         digest = replace(digest, facts=replace(digest.facts, rater_names=tuple(dict.fromkeys(by))))
         per_case = self.reduction == "per_case"
         panels = self.panels()
@@ -139,7 +159,7 @@ class CaseValues:
     """The metrics of one image: what is kept of it where the reduction is "per_case"."""
 
     tables: Digest
-    """Of the metrics that reliability curves are drawn from, and of the verdict; no others."""
+    """What is added up over all images: see `ImageRequest.plans_of_all`."""
     values: Mapping[str, tuple[float, float | None, str | None]]
     """By metric: value (NaN where undefined), bound, and why it is undefined."""
     per_class: Mapping[str, tuple[float, ...]]
@@ -157,9 +177,8 @@ class CaseValues:
         pass_ = Pass(digest, asked.request.asked, asked.request.settings)
         values = _values(pass_, asked.request)
         defined = {name for name, (_, _, why) in values.items() if why is None}
-        drawn = {row.plan(own) for row, own in asked.drawn.values()}
-        drawn |= set(asked.request.verdict_plans(grouped=True))
-        tables = {plan: table for plan, table in digest.summaries.items() if plan in drawn}
+        added = asked.plans_of_all
+        tables = {plan: table for plan, table in digest.summaries.items() if plan in added}
         chosen = [one for name, one in asked.request.asked.items() if name in defined]
         by_class = values_by_class(Measure(*one, pass_) for one in chosen)
         return CaseValues(replace(digest, summaries=tables), values, by_class)

@@ -337,7 +337,11 @@ class BinSums(TableSummary):
         question, rounding = self.plan.question, unit_in_last_place(votes.positive.dtype)
         edges = _lowered(self.plan.bins, rounding)
         if self.plan.spread is not None or not isinstance(self.plan.bins, int):
-            self.take_in(votes.scored(question))
+            scored = votes.scored(question)
+            if self.plan.spread is None and question.per == "case" and votes.raters > 1:
+                within = scored.mu * (1 - scored.mu) / (votes.raters - 1)
+                scored = replace(scored, v=within)
+            self.take_in(scored)
             return
         name = asked_of_two(question)
         whole = name != "disagreement" and _whole_bins(votes.positive.dtype, tuple(edges.tolist()))

@@ -310,7 +310,13 @@ class Facts:
     @property
     def grouped(self) -> bool:
         """Whether some patient has several cases, or an image several voxels."""
-        return self.images > 0 or (self.patients is not None and self.patients.largest > 1)
+        several = self.patients is not None and self.patients.largest > 1
+        return several or self.of_voxels
+
+    @property
+    def of_voxels(self) -> bool:
+        """Whether cases are voxels of images; an image of one voxel is a case like any other."""
+        return 0 < self.images < self.cases
 
     @property
     def told(self) -> Facts | AsGiven:
