@@ -206,6 +206,42 @@ def test_p_values_are_adjusted_over_the_levels() -> None:
     assert (a.difference, a.low, a.high) == pytest.approx((-b.difference, -b.high, -b.low))
 
 
+def test_a_metric_that_a_level_lacks_is_adjusted_with_the_others() -> None:
+    """The AUROC has no value in a level without positives; max-T over both metrics by a loop."""
+    random = np.random.default_rng(7)
+    p = random.random(90)
+    y = (random.random(90) < p).astype(int)
+    level = np.array(["A"] * 60 + ["B"] * 26 + ["C"] * 4)
+    y[-4:] = 0
+    y[60:86] = (p[60:86] + random.normal(0, 0.9, 26) > 0.5).astype(int)
+
+    def separation(rows: Any) -> float:
+        ones, zeros = p[rows & (y == 1)], p[rows & (y == 0)]
+        if not (len(ones) and len(zeros)):
+            return float("nan")
+        return float(np.mean(ones[:, None] > zeros))
+
+    def right(rows: Any) -> float:
+        return float(np.mean((p > 0.5)[rows] == y[rows]))
+
+    gaps = np.empty((2000, 3, 2))
+    for i in range(len(gaps)):
+        codes = level if i == 0 else random.permutation(level)
+        for j, name in enumerate("ABC"):
+            inside = codes == name
+            gaps[i, j] = [f(inside) - f(~inside) for f in (right, separation)]
+    t = np.nan_to_num(np.abs(gaps - np.nanmean(gaps, axis=0)) / np.nanstd(gaps, axis=0))
+    found = rw.evaluate(p, y, ["accuracy", "auroc"], resamples=100, subgroups=level,
+                        subgroup_metrics="accuracy,auroc")  # fmt: skip
+    assert "auroc" not in found.subgroups[2].differences
+    worst, metric = np.unravel_index(t[0].argmax(), t[0].shape)
+    assert metric == 1  # the largest of all, which is judged against all
+    d = found.subgroups[worst].differences["auroc"]
+    expected = np.mean(t.max(axis=(1, 2)) >= t[0].max() - 1e-9)
+    assert d.adjusted_p_value == pytest.approx(expected, abs=0.03)
+    assert d.p_value is not None and expected > 2 * d.p_value + 0.04  # Holm's
+
+
 def test_levels_are_traded_between_patients() -> None:
     """Eight patients whose cases are right or wrong alike: 3 of 4 against 2 of 4 is nothing.
 

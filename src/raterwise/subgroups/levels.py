@@ -222,13 +222,15 @@ def _permuted(
     Levels are permuted between patients, or between cases where patients are not known, so that
     the family-wise error is kept (Westfall and Young's max-T). An adjusted p is never below the
     p of the difference by itself. Where patients have cases of several levels, these are permuted
-    within each patient. Holm's p stays where there is no common table, as of means over findings.
+    within each patient. A metric that is undefined in one level, such as the AUROC in one without
+    positives, is permuted as well: left out, it would have a family-wise error of its own. Holm's p
+    stays where there is no common table, as of means over findings.
     """
     judged = trade.judged
     measures = {
         name: measure
         for name, measure in judged.measures().items()
-        if all(name in level for level in made) and measure.tabled
+        if any(name in level for level in made) and measure.tabled
     }
     if not measures:
         return [dict(level) for level in made]
@@ -252,8 +254,8 @@ def _permuted(
     out = [dict(level) for level in made]
     for i, level in enumerate(out):
         for m, name in enumerate(measures):
-            d, q = level[name], float(p_values[i, m])
-            if d.p_value is not None and np.isfinite(q):
+            d, q = level.get(name), float(p_values[i, m])
+            if d is not None and d.p_value is not None and np.isfinite(q):
                 level[name] = replace(d, adjusted_p_value=max(q, d.p_value))
     return out
 
