@@ -242,6 +242,32 @@ def test_a_metric_that_a_level_lacks_is_adjusted_with_the_others() -> None:
     assert d.p_value is not None and expected > 2 * d.p_value + 0.04  # Holm's
 
 
+def test_a_level_of_one_patient_is_not_compared_by_what_chance_adds() -> None:
+    """One patient has no interval: said, not tested, and no ECE less chance to set against others.
+
+    All are calibrated: the ECE of one case is |y - p|, which is chance alone.
+    """
+    random = np.random.default_rng(16)
+    p = random.random(120)
+    y = (random.random(120) < p).astype(int)
+    level = np.array(["A"] * 80 + ["B"] * 37 + ["C"] * 3)
+    patients = np.append(np.arange(117), [117] * 3)
+    found = rw.evaluate(
+        p, y, ["brier", "ece"], groups=patients, resamples=100, subgroups={"site": level}
+    )
+    last = found.subgroups[2]
+    assert last.estimates["ece"].value is not None and last.estimates["ece"].low is None
+    assert "ece" not in last.differences
+    d = last.differences["brier"]
+    loss = (y - p) ** 2
+    assert d.difference == pytest.approx(loss[-3:].mean() - loss[:-3].mean())
+    assert (d.low, d.p_value, d.adjusted_p_value) == (None, None, None)
+    said = "site = C: only 3 cases of 1 patient; no interval, and no test against the rest"
+    assert said in found.warnings
+    plain = rw.evaluate(p, y, "ece", resamples=0, subgroups={"site": level}).subgroups[2]
+    assert "ece" in plain.differences  # neither side has chance taken out
+
+
 def test_levels_are_traded_between_patients() -> None:
     """Eight patients whose cases are right or wrong alike: 3 of 4 against 2 of 4 is nothing.
 
@@ -395,7 +421,10 @@ def test_levels_that_are_too_small_or_alone() -> None:
         subgroup_metrics="accuracy,auccc,kde_ece",
     )  # fmt: skip
     assert "scanner = B: only 6 cases of 3 patients" in found.warnings
-    assert "scanner = C: only 1 case of 1 patient" in found.warnings
+    assert (
+        "scanner = C: only 1 case of 1 patient; no interval, and no test against the rest"
+        in found.warnings
+    )
     assert "site: every case is 'here', so there is nothing to compare" in found.warnings
     assert not [w for w in found.warnings if "scanner = A" in w]
     alone = found.subgroup("scanner", "C")
