@@ -2,7 +2,8 @@
 
 Every case has the probabilities 3/4 and 1/4 and one rater for each class, so the Brier losses of
 its raters are 1/16 and 9/16: their variance within a case is 1/8, between cases nothing is left,
-and the width of N cases with n raters is 2 · 1.96 · √(1/8 / (n N)).
+and the variance of the mean loss 5/16 of N cases with n raters is 1/8 / (n N). Its interval is that
+of `evaluate`, Fay and Feuer's, with Student's t of N - 1 degrees of freedom.
 """
 
 from __future__ import annotations
@@ -16,13 +17,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from typer.testing import CliRunner, Result
 
 import raterwise as rw
 from raterwise.cli import app
 from raterwise.planning import plan
 
-TWICE = 2 * 1.959963984540054
+
+def width(cases: int, raters: int) -> float:
+    """Return the width by hand: gamma quantiles, the upper one with one more event."""
+    expansion = stats.t.ppf(0.975, cases - 1) / stats.norm.ppf(0.975)
+    mean, variance = 5 / 16, 1 / 8 / (raters * cases) * expansion**2
+    more = variance / mean
+    above, spread = mean + more, variance + more**2
+    low = stats.gamma.ppf(0.025, mean**2 / variance, scale=variance / mean)
+    return float(stats.gamma.ppf(0.975, above**2 / spread, scale=spread / above) - low)
 
 
 @pytest.fixture(name="folder")
@@ -53,8 +63,7 @@ def test_widths_by_hand(folder: Path) -> None:
     """Four designs of the Brier score, by the formula of the docstring above."""
     found = planned("brier pilot.csv --cases 100,400 --raters 1,2 --csv plan.csv")
     for row in found["designs"]:
-        expected = TWICE * np.sqrt(1 / 8 / (row["raters"] * row["cases"]))
-        assert row["width"] == pytest.approx(expected)
+        assert row["width"] == pytest.approx(width(row["cases"], row["raters"]))
         assert row["bias"] == 0 and row["method"] == "formula"
         assert row["cost"] == row["readings"] == row["cases"] * row["raters"]
     assert found["metric"] == "brier" and found["level"] == 0.95 and found["advice"] is None
@@ -71,8 +80,9 @@ def test_the_best_design_by_hand(folder: Path) -> None:
     assert [(row["cases"], row["raters"], row["cost"]) for row in best] == [(75, 2, 300)]
     assert "better spent on another rater of the same case than on a new case" in found["advice"]
     shown = run(f"plan {options} --count-prefix count_").stdout
-    assert "75 cases with 2 raters each: expected interval width 0.113." in shown
-    assert re.search(r"75 +2 +150 +300 +0\.1132 +0\.0000 +formula ← best within the budget", shown)
+    told = f"{width(75, 2):.4f}"
+    assert f"75 cases with 2 raters each: expected interval width {width(75, 2):.3g}." in shown
+    assert re.search(rf"75 +2 +150 +300 +{told} +0\.0000 +formula ← best within the budget", shown)
     dear = planned(options.replace("--case-cost 2", "--reading-cost 3"))
     assert [row["cost"] for row in dear["designs"]][:2] == [150, 300]
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import raterwise as rw
 from raterwise.catalog import find
@@ -13,6 +14,15 @@ from raterwise.planning.pilot import _truth
 from raterwise.predictions import Predictions
 
 LEVEL = 2 * 1.959964
+
+
+def gamma_width(mean: float, variance: float, freedom: float) -> float:
+    """Fay and Feuer's interval of a loss of that variance: one more event, as those seen."""
+    variance *= (stats.t.ppf(0.975, freedom) / stats.norm.ppf(0.975)) ** 2
+    more = variance / mean
+    above, spread = mean + more, variance + more**2
+    low = stats.gamma.ppf(0.025, mean**2 / variance, scale=variance / mean)
+    return float(stats.gamma.ppf(0.975, above**2 / spread, scale=spread / above) - low)
 
 
 def study(
@@ -37,6 +47,28 @@ def test_formula_widths_are_those_of_real_studies(metric: str) -> None:
         function = getattr(rw, metric)
         values = [function(*study(150, design.raters, random)) for _ in range(400)]
         assert design.width == pytest.approx(LEVEL * np.std(values), rel=0.12), design
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "brier"])
+def test_formula_widths_are_those_of_the_intervals_of_real_studies(metric: str) -> None:
+    """Studies of 60 cases have intervals 4 to 8% wider than 2 · 1.96 standard errors: foreseen."""
+    pilot = plan(metric, *study(4000, 2, np.random.default_rng(0)), cases=(60,), raters=(1, 4))
+    for design in pilot.designs:
+        random = np.random.default_rng(design.raters)
+        made = [
+            rw.evaluate(*study(60, design.raters, random), metrics=metric, resamples=2)[metric]
+            for _ in range(150)
+        ]
+        widths = [e.high - e.low for e in made if e.high is not None and e.low is not None]
+        assert design.width == pytest.approx(np.mean(widths), rel=0.02), design
+
+
+def test_a_pilot_without_an_error_does_not_promise_a_point() -> None:
+    """Forty cases, all right: Clopper and Pearson's 1 - 0.025^(1/N) of N cases, not 0."""
+    labels = rw.Labels.from_ratings([[0, 0], [1, 1]] * 20, num_classes=2)
+    found = plan("accuracy", [0.1, 0.9] * 20, labels, cases=(50, 200), raters=(1, 2))
+    for design in found.designs:
+        assert design.width == pytest.approx(1 - 0.025 ** (1 / design.cases))
 
 
 def test_simulated_width_and_bias_of_ece() -> None:
@@ -204,6 +236,13 @@ def test_a_pilot_of_single_labels_cannot_tell_raters_from_cases() -> None:
         plan("brier", [[0.5, 0.5]] * 4, [0, 1, 0, 1])
 
 
+def test_a_pilot_of_one_patient_cannot_tell_patients_apart() -> None:
+    """One patient says nothing of how patients vary."""
+    labels = rw.Labels.from_counts([[1, 1]] * 4)
+    with pytest.raises(ValueError, match="groups: the pilot must hold at least 2 patients; got 1"):
+        plan("brier", [[0.5, 0.5]] * 4, labels, groups=["a"] * 4)
+
+
 def test_a_small_pilot_cannot_tell_raters_from_cases() -> None:
     """The interval of the difference is the jackknife's, by loops; a large pilot can tell."""
     from raterwise.metrics.proper import variance_components
@@ -216,7 +255,10 @@ def test_a_small_pilot_cannot_tell_raters_from_cases() -> None:
     for i in range(30):
         rest = np.arange(30) != i
         a, b = variance_components(square[rest], labels.counts[rest])
-        widths = [2 * 1.959964 * np.sqrt((a + b / d.raters) / d.cases) for d in (small, other)]
+        mean = (square[rest] * labels.frequencies[rest]).sum(axis=1).mean()
+        widths = [
+            gamma_width(mean, (a + b / d.raters) / d.cases, d.cases - 1) for d in (small, other)
+        ]
         gaps.append(widths[1] - widths[0])
     error = np.sqrt(29 * np.mean((np.array(gaps) - np.mean(gaps)) ** 2))
     assert found._error_of_gap(small, other) == pytest.approx(error, rel=1e-6)
@@ -237,7 +279,8 @@ def test_the_plan_of_a_weighted_mean() -> None:
     theta = np.average(loss, weights=w)
     error = np.sqrt((w**2 * (loss - theta) ** 2).sum()) / w.sum()
     (found,) = plan("brier", p, labels, cases=(300,), raters=(2,), weights=w).designs
-    assert found.width == pytest.approx(2 * 1.959964 * error, rel=0.005)
+    worth = w.sum() ** 2 / (w**2).sum()
+    assert found.width == pytest.approx(gamma_width(theta, error**2, worth - 1), rel=0.015)
     (plain,) = plan("brier", p, labels, cases=(300,), raters=(2,)).designs
     assert found.width > 1.1 * plain.width
     (same,) = plan("brier", p, labels, cases=(300,), raters=(2,), weights=7 * w).designs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -542,12 +544,38 @@ def test_the_observed_difference_is_one_of_all_arrangements():
     assert p.ravel() == pytest.approx([1 / 3, 1 / 3])
 
 
-def test_a_level_without_a_value_is_left_out():
-    """A level whose metric is undefined has no p-value and does not count."""
+def test_a_level_without_a_value_has_none():
+    """A level whose metric is undefined has no p-value."""
     table = np.array([[1.0, 1], [0, 1], [1, 1], [0, 0]])
     random = np.random.default_rng(14)
     p = level_test([by_level(table)], [share], [0, 0, 1, 2], random=random, permutations=19)
     assert np.isnan(p).tolist() == [[False], [False], [True]]
+
+
+def test_a_level_without_a_value_could_have_had_one():
+    """All twelve arrangements of three levels by a loop: the undefined level is in the maxima."""
+    table = np.array([[1.0, 1], [0, 1], [1, 1], [0, 0]])
+    first = (0, 1, 0, 2)
+    ways = [first, *sorted(set(itertools.permutations(first)) - {first})]
+    gaps = np.full((12, 3), np.nan)
+    for i, way in enumerate(ways):
+        for level in range(3):
+            here = [table[j] for j in range(4) if way[j] == level]
+            rest = [table[j] for j in range(4) if way[j] != level]
+            sides = [np.sum(side, axis=0) for side in (here, rest)]
+            if all(weight > 0 for _, weight in sides):
+                gaps[i, level] = sides[0][0] / sides[0][1] - sides[1][0] / sides[1][1]
+    t = np.nan_to_num(np.abs(gaps - np.nanmean(gaps, axis=0)) / np.nanstd(gaps, axis=0))
+    order, expected, before = np.argsort(-t[0]), [math.nan] * 3, 0.0
+    for place, level in enumerate(order):
+        largest = t[:, order[place:]].max(axis=1)
+        before = max(before, float(np.mean(largest >= t[0, level] - 1e-9)))
+        if not np.isnan(gaps[0, level]):
+            expected[level] = before
+    p = level_test([by_level(table)], [share], first, random=InOrder(ways[1:]), permutations=11)
+    assert p.ravel() == pytest.approx(expected, nan_ok=True)
+    # Without the third level among the maxima the first would have less.
+    assert p[1, 0] > np.mean(t[:, :2].max(axis=1) >= t[0, 1] - 1e-9)
 
 
 def test_where_all_units_are_wrong_the_lower_end_allows_for_one_that_is_not():

@@ -206,6 +206,68 @@ def test_p_values_are_adjusted_over_the_levels() -> None:
     assert (a.difference, a.low, a.high) == pytest.approx((-b.difference, -b.high, -b.low))
 
 
+def test_a_metric_that_a_level_lacks_is_adjusted_with_the_others() -> None:
+    """The AUROC has no value in a level without positives; max-T over both metrics by a loop."""
+    random = np.random.default_rng(7)
+    p = random.random(90)
+    y = (random.random(90) < p).astype(int)
+    level = np.array(["A"] * 60 + ["B"] * 26 + ["C"] * 4)
+    y[-4:] = 0
+    y[60:86] = (p[60:86] + random.normal(0, 0.9, 26) > 0.5).astype(int)
+
+    def separation(rows: Any) -> float:
+        ones, zeros = p[rows & (y == 1)], p[rows & (y == 0)]
+        if not (len(ones) and len(zeros)):
+            return float("nan")
+        return float(np.mean(ones[:, None] > zeros))
+
+    def right(rows: Any) -> float:
+        return float(np.mean((p > 0.5)[rows] == y[rows]))
+
+    gaps = np.empty((2000, 3, 2))
+    for i in range(len(gaps)):
+        codes = level if i == 0 else random.permutation(level)
+        for j, name in enumerate("ABC"):
+            inside = codes == name
+            gaps[i, j] = [f(inside) - f(~inside) for f in (right, separation)]
+    t = np.nan_to_num(np.abs(gaps - np.nanmean(gaps, axis=0)) / np.nanstd(gaps, axis=0))
+    found = rw.evaluate(p, y, ["accuracy", "auroc"], resamples=100, subgroups=level,
+                        subgroup_metrics="accuracy,auroc")  # fmt: skip
+    assert "auroc" not in found.subgroups[2].differences
+    worst, metric = np.unravel_index(t[0].argmax(), t[0].shape)
+    assert metric == 1  # the largest of all, which is judged against all
+    d = found.subgroups[worst].differences["auroc"]
+    expected = np.mean(t.max(axis=(1, 2)) >= t[0].max() - 1e-9)
+    assert d.adjusted_p_value == pytest.approx(expected, abs=0.03)
+    assert d.p_value is not None and expected > 2 * d.p_value + 0.04  # Holm's
+
+
+def test_a_level_of_one_patient_is_not_compared_by_what_chance_adds() -> None:
+    """One patient has no interval: said, not tested, and no ECE less chance to set against others.
+
+    All are calibrated: the ECE of one case is |y - p|, which is chance alone.
+    """
+    random = np.random.default_rng(16)
+    p = random.random(120)
+    y = (random.random(120) < p).astype(int)
+    level = np.array(["A"] * 80 + ["B"] * 37 + ["C"] * 3)
+    patients = np.append(np.arange(117), [117] * 3)
+    found = rw.evaluate(
+        p, y, ["brier", "ece"], groups=patients, resamples=100, subgroups={"site": level}
+    )
+    last = found.subgroups[2]
+    assert last.estimates["ece"].value is not None and last.estimates["ece"].low is None
+    assert "ece" not in last.differences
+    d = last.differences["brier"]
+    loss = (y - p) ** 2
+    assert d.difference == pytest.approx(loss[-3:].mean() - loss[:-3].mean())
+    assert (d.low, d.p_value, d.adjusted_p_value) == (None, None, None)
+    said = "site = C: only 3 cases of 1 patient; no interval, and no test against the rest"
+    assert said in found.warnings
+    plain = rw.evaluate(p, y, "ece", resamples=0, subgroups={"site": level}).subgroups[2]
+    assert "ece" in plain.differences  # neither side has chance taken out
+
+
 def test_levels_are_traded_between_patients() -> None:
     """Eight patients whose cases are right or wrong alike: 3 of 4 against 2 of 4 is nothing.
 
@@ -359,7 +421,10 @@ def test_levels_that_are_too_small_or_alone() -> None:
         subgroup_metrics="accuracy,auccc,kde_ece",
     )  # fmt: skip
     assert "scanner = B: only 6 cases of 3 patients" in found.warnings
-    assert "scanner = C: only 1 case of 1 patient" in found.warnings
+    assert (
+        "scanner = C: only 1 case of 1 patient; no interval, and no test against the rest"
+        in found.warnings
+    )
     assert "site: every case is 'here', so there is nothing to compare" in found.warnings
     assert not [w for w in found.warnings if "scanner = A" in w]
     alone = found.subgroup("scanner", "C")

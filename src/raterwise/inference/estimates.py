@@ -181,6 +181,17 @@ def _shaped(point: Estimate, measures: Sequence[Measure]) -> Estimate | None:
     return replace(point, low=min(low, point.value), high=max(high, point.value), rater_share=share)
 
 
+def shaped_ends(found: Linearised, measure: Measure) -> tuple[float, float]:
+    """Return the interval that a metric would have, were its value and error those supposed.
+
+    Its shape, and what one more error would add, are those of the measure.
+    """
+    ends = _ends(found.value, found, [measure])
+    low, high = ends or student_interval(found, measure.pass_.settings.level)
+    low, high = _within(measure, low, high)
+    return min(low, found.value), max(high, found.value)
+
+
 def _without_each(measures: Sequence[Measure]) -> FloatArray:
     """Return the metric without each case or patient."""
     return np.asarray(np.mean([m.without_each() for m in measures], axis=0))

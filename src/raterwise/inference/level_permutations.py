@@ -36,8 +36,8 @@ def level_test(
 
     With d_lm the difference of level l from the rest in metric m, and μ_lm and σ_lm its mean and
     standard deviation over the permutations (the observed one among them), t_lm = |d_lm − μ_lm| /
-    σ_lm, and `step_down` says how often chance makes any of them so large (step-down max-T). NaN
-    where the level or the rest has no value.
+    σ_lm, and `step_down` says how often chance makes any of them so large (step-down max-T). Where
+    the level or the rest has no value t_lm is 0, and the p of the observed one NaN.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def _adjusted(drawn: FloatArray) -> FloatArray:
     # Differences that cannot vary, or are not defined, are no evidence of anything.
     moves = defined & (spread > 1e-12)
     t = np.where(moves, np.abs(drawn - mean) / np.where(spread > 1e-12, spread, 1), 0)
-    seen = np.isfinite(drawn[0])
-    flat = t[:, seen]
-    adjusted = np.full(seen.shape, np.nan)
-    adjusted[seen] = step_down(flat[1:], flat[0], margin=1e-12)
-    return adjusted
+    # One that is undefined as observed stays among those that chance may make large: had levels
+    # fallen otherwise, it would have been looked at.
+    flat = t.reshape(len(t), -1)
+    adjusted = step_down(flat[1:], flat[0], margin=1e-12).reshape(t.shape[1:])
+    return np.where(defined[0], adjusted, np.nan)

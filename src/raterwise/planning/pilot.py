@@ -2,14 +2,15 @@
 
 The pilot says how much a metric varies between cases and between the raters of a case, and it is a
 sample itself: an expected width has an error that counts what another pilot would have said.
-Scores that are a mean over labels have a closed form, (A + B/n)/N for N cases with n raters each;
-the rest are simulated from what the pilot teaches about each case (LH's Dirichlet model of its
-labels).
+Scores that are a mean over labels have an error in closed form, (A + B/n)/N for N cases with n
+raters each, of which the interval is made as in `evaluate`; the rest are simulated from what the
+pilot teaches about each case (LH's Dirichlet model of its labels).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.evaluation.judged import judge_predictions
 from raterwise.evaluation.request import Request, options_of
-from raterwise.inference.jackknife import normal_quantile
+from raterwise.inference.estimates import shaped_ends
+from raterwise.inference.jackknife import Linearised, resampling_of
 from raterwise.inference.settings import Progress, Settings
 from raterwise.labels import Labels
 from raterwise.metrics.proper import variance_components
@@ -30,6 +32,8 @@ from raterwise.types import FloatArray, OnUnrated, Per, Questions
 
 MOST_PARTS = 100
 """How many parts of a pilot are left out in turn."""
+ROUNDING = 1e-12
+"""Of a width: an error below is none."""
 
 
 def plan(
@@ -98,7 +102,7 @@ def plan(
     Raises
     ------
     InvalidInputError
-        If there is no design left, or one rater per case is all the pilot has.
+        If there is no design left, or one rater per case, or one patient, is all the pilot has.
 
     See Also
     --------
@@ -138,14 +142,15 @@ def plan(
         )
     if len(pilot) < 2:
         raise InvalidInputError(f"probs: the pilot must hold at least 2 cases; got {len(pilot)}")
+    if pilot.groups is not None and len(np.unique(pilot.groups)) < 2:
+        raise InvalidInputError("groups: the pilot must hold at least 2 patients; got 1")
     if (pilot.labels.num_raters < 2).all():
         raise InvalidInputError(
             "labels: the pilot needs cases with two labels, to tell raters from cases; none has two"
         )
     pairs = [(n, r) for n in sizes for r in numbers]
     if row.label_loss is not None and per is None and not request.own:
-        reach = 2 * normal_quantile(level)
-        found, without = _by_formula(_losses(row, pilot), pilot, pairs, reach)
+        found, without = _by_formula(row, pilot, pairs, request)
     else:
         found, without = _simulated(row, pilot, pairs, request, repeats, progress), []
     return StudyPlan(metric, level, tuple(found), len(pilot), tuple(without))
@@ -161,58 +166,101 @@ def _listed(name: str, values: Any) -> tuple[int, ...]:
 # --- scores that are a mean over labels --------------------------------------------------------
 
 
-def _losses(row: Metric, pilot: Predictions) -> FloatArray:
-    """Return (N, K): the score of each case for a rater who says class k."""
-    assert row.label_loss is not None
-    losses = row.label_loss(pilot.read(0, len(pilot)))
-    if not np.isfinite(losses).all():
-        raise InvalidInputError(f"probs: {row.name} cannot be planned with probabilities of 0")
-    return losses if pilot.weights is None else _linearised(losses, pilot)
+@dataclass(frozen=True, eq=False)
+class _Losses:
+    """The score of each case of a pilot, or of a part of it, for a rater who says class k."""
 
+    loss: FloatArray
+    """(N, K)."""
+    counts: NDArray[Any]
+    weights: FloatArray | None
+    groups: NDArray[np.int64] | None
 
-def _linearised(losses: FloatArray, pilot: Predictions) -> FloatArray:
-    """Return w / w̄ (loss - θ), whose plain mean varies as the weighted mean θ of the losses does.
+    @staticmethod
+    def of(row: Metric, pilot: Predictions) -> _Losses:
+        """Return those of a pilot; refuse an infinite one."""
+        assert row.label_loss is not None
+        losses = row.label_loss(pilot.read(0, len(pilot)))
+        if not np.isfinite(losses).all():
+            raise InvalidInputError(f"probs: {row.name} cannot be planned with probabilities of 0")
+        return _Losses(losses, pilot.labels.counts, pilot.weights, pilot.groups)
 
-    That is to first order, as of every ratio of two sums.
-    """
-    assert pilot.weights is not None
-    counts, share = pilot.labels.counts, pilot.weights / pilot.weights.mean()
-    mean = (counts * losses).sum(axis=1) / counts.sum(axis=1)
-    return np.asarray(share[:, None] * (losses - np.mean(share * mean)))
+    @property
+    def share(self) -> FloatArray:
+        """The weight of each case, 1 on average."""
+        ones = np.ones(len(self.loss))
+        return ones if self.weights is None else self.weights / self.weights.mean()
+
+    @property
+    def units(self) -> NDArray[np.int64]:
+        """The patient of each case, or the case, numbered without gaps."""
+        groups = np.arange(len(self.loss)) if self.groups is None else self.groups
+        return np.unique(groups, return_inverse=True)[1]
+
+    @property
+    def value(self) -> float:
+        """The score of all cases."""
+        mean = (self.counts * self.loss).sum(axis=1) / self.counts.sum(axis=1)
+        return float(np.mean(self.share * mean))
+
+    def components(self) -> tuple[float, float]:
+        """Return A and B of the variance (A + B/n)/N.
+
+        The plain mean of w / w̄ (loss - θ) varies as the weighted mean θ of the losses does, to
+        first order, as of every ratio of two sums.
+        """
+        loss = self.loss
+        if self.weights is not None:
+            loss = np.asarray(self.share[:, None] * (loss - self.value))
+        return variance_components(loss, self.counts, self.groups)
+
+    def without_parts(self) -> Iterator[_Losses]:
+        """Yield the losses without one part of the units at a time."""
+        units = self.units
+        number = int(units.max()) + 1
+        part = np.random.default_rng(0).permutation(number) % min(number, MOST_PARTS)
+        for left_out in range(min(number, MOST_PARTS)):
+            kept = part[units] != left_out
+            if (self.counts[kept].sum(axis=1) >= 2).any():
+                weights, groups = (a if a is None else a[kept] for a in (self.weights, self.groups))
+                yield _Losses(self.loss[kept], self.counts[kept], weights, groups)
 
 
 def _by_formula(
-    loss: FloatArray, pilot: Predictions, pairs: Sequence[tuple[int, int]], reach: float
+    row: Metric, pilot: Predictions, pairs: Sequence[tuple[int, int]], request: Request
 ) -> tuple[list[Design], list[tuple[float, ...]]]:
-    """Return designs by (A + B/n)/N; their errors are the pilot's, by leaving out parts of it.
+    """Return designs by (A + B/n)/N, with the width that `evaluate` makes of such an error.
 
-    Also the widths of each without each of the parts.
+    The errors of the widths are the pilot's, by leaving out parts of it. Also the widths of each
+    design without each of the parts.
     """
-    every = variance_components(loss, pilot.labels.counts, pilot.groups)
-    parts = np.array([variance_components(*part) for part in _without_parts(loss, pilot)])
+    losses = _Losses.of(row, pilot)
+    (measure,) = judge_predictions(pilot, request).measures().values()
+    each = [(part.value, *part.components()) for part in (losses, *losses.without_parts())]
+    # A study has patients of the same sizes, and so as many more of them as it has cases.
+    sizes = np.bincount(losses.units, losses.share)
+    _, freedom, worth = resampling_of(sizes)
+
+    def width(known: tuple[float, float, float], cases: int, raters: int) -> float:
+        (value, between, within), often = known, cases / len(pilot)
+        foreseen = Linearised(
+            value,
+            error=float(np.sqrt((between + within / raters) / cases)),
+            freedom=max((freedom + 1) * often - 1, 1.0),
+            worth=max(worth * often, 1.0),
+            units=max(round(len(sizes) * often), 1),
+        )
+        low, high = shaped_ends(foreseen, measure)
+        return high - low
+
     found, without = [], []
     for n, r in pairs:
-        scale = np.array([1, 1 / r]) / n
-        width, widths = reach * np.sqrt(scale @ every), reach * np.sqrt(parts @ scale)
-        spread = (len(parts) - 1) * float(np.mean((widths - widths.mean()) ** 2))
-        found.append(Design(n, r, float(width), 0.0, "formula", float(np.sqrt(spread))))
-        without.append(tuple(widths.tolist()))
+        whole, *rest = (width(known, n, r) for known in each)
+        error = float(np.sqrt((len(rest) - 1) * np.var(rest)))
+        error = 0.0 if error < ROUNDING * whole else error
+        found.append(Design(n, r, whole, 0.0, "formula", error))
+        without.append(tuple(rest))
     return found, without
-
-
-def _without_parts(
-    loss: FloatArray, pilot: Predictions
-) -> Iterator[tuple[FloatArray, NDArray[Any], NDArray[np.int64] | None]]:
-    """Yield losses, counts and patients of the pilot without one part of its units at a time."""
-    units = np.arange(len(loss)) if pilot.groups is None else pilot.groups
-    codes = np.unique(units, return_inverse=True)[1]
-    number = int(codes.max()) + 1
-    part = np.random.default_rng(0).permutation(number) % min(number, MOST_PARTS)
-    for left_out in range(min(number, MOST_PARTS)):
-        kept = part[codes] != left_out
-        counts = pilot.labels.counts[kept]
-        if (counts.sum(axis=1) >= 2).any():
-            yield loss[kept], counts, None if pilot.groups is None else pilot.groups[kept]
 
 
 # --- everything else, by simulation --------------------------------------------------------------

@@ -70,7 +70,8 @@ def total_variation(
     TV = 1/n Σ_p |CE(X^p) - CE(X^{p-Δp})| over fractions p = start … 1, with nested random subsets.
     Each repeat bootstraps the test set first (MR section 3.2). Without the absolute values, which
     the paper's equation leaves out, the sum would telescope. The bandwidth of KDE-ECE is chosen
-    once, on the whole set, so that its choice is no part of the variation.
+    once, on the whole set, so that its choice is no part of the variation. Changes from or to a
+    part on which the metric is undefined are left out, and so is a repeat that has no other.
 
     Parameters
     ----------
@@ -83,7 +84,8 @@ def total_variation(
     start : float, default 0.2
         The smallest part of the cases.
     step : float, default 0.05
-        By how much it grows.
+        By how much it grows. Where the steps do not end at 1, the last one does, and is half a step
+        to one and a half.
     repeats : int, default 100
         Bootstraps of the test set.
     seed : int, default 0

@@ -110,6 +110,7 @@ def warnings_about_levels(
         for v in variables
         if len(v.levels) == 1
     ]
+    resampled = any(e.low is not None for s in subgroups for e in s.estimates.values())
     for s in subgroups:
         few = []
         if s.cases < FEW_CASES:
@@ -117,7 +118,9 @@ def warnings_about_levels(
         if s.patients is not None and s.patients < FEW_PATIENTS:
             few.append(f"{s.patients} patient" + "s" * (s.patients != 1))
         if few:
-            found.append(f"{s.variable} = {s.level}: only {' of '.join(few)}")
+            alone = resampled and all(e.low is None for e in s.estimates.values())
+            said = "; no interval, and no test against the rest" if alone else ""
+            found.append(f"{s.variable} = {s.level}: only {' of '.join(few)}{said}")
     return tuple(found)
 
 
@@ -222,13 +225,15 @@ def _permuted(
     Levels are permuted between patients, or between cases where patients are not known, so that
     the family-wise error is kept (Westfall and Young's max-T). An adjusted p is never below the
     p of the difference by itself. Where patients have cases of several levels, these are permuted
-    within each patient. Holm's p stays where there is no common table, as of means over findings.
+    within each patient. A metric that is undefined in one level, such as the AUROC in one without
+    positives, is permuted as well: left out, it would have a family-wise error of its own. Holm's p
+    stays where there is no common table, as of means over findings.
     """
     judged = trade.judged
     measures = {
         name: measure
         for name, measure in judged.measures().items()
-        if all(name in level for level in made) and measure.tabled
+        if any(name in level for level in made) and measure.tabled
     }
     if not measures:
         return [dict(level) for level in made]
@@ -252,8 +257,8 @@ def _permuted(
     out = [dict(level) for level in made]
     for i, level in enumerate(out):
         for m, name in enumerate(measures):
-            d, q = level[name], float(p_values[i, m])
-            if d.p_value is not None and np.isfinite(q):
+            d, q = level.get(name), float(p_values[i, m])
+            if d is not None and d.p_value is not None and np.isfinite(q):
                 level[name] = replace(d, adjusted_p_value=max(q, d.p_value))
     return out
 
@@ -261,9 +266,12 @@ def _permuted(
 def _difference(
     metric: str, part: Part, rest: Part, correlation: float, settings: Settings
 ) -> LevelDifference | None:
-    a, b = (side.judged.estimates[metric].less_chance for side in (part, rest))
+    one, other = (side.judged.estimates[metric] for side in (part, rest))
+    a, b = one.less_chance, other.less_chance
     if a is None or b is None:
         return None
+    if (one.debiased is None) != (other.debiased is None):
+        return None  # with chance on one side only, which blames a level of one patient
     gap = a - b if abs(a - b) > 1e-12 else 0.0  # below is rounding
     ends = _believable(part.ends(metric), rest.ends(metric), part.units, rest.units)
     if ends is None:
