@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,6 +113,22 @@ def _csv(folder: Path, probs: np.ndarray) -> Path:
     return file
 
 
+def _tensor(probs: np.ndarray, device: str = "cpu") -> Any:
+    torch = pytest.importorskip("torch")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    return torch.tensor(probs, device=device)
+
+
+def _surer_where_right(probs: Any) -> float:
+    """AUCCC of torch, which reads its rows by itself."""
+    from raterwise.torch.metrics import AUCCC
+
+    metric = AUCCC(num_classes=2)
+    metric.update(probs, probs.new_tensor([0, 0, 1, 0]).long())
+    return float(metric.compute())
+
+
 WAYS: dict[str, Callable[[Path, np.ndarray], float]] = {
     "function": lambda _, p: rw.ece(p, [0, 0, 1, 0]),
     "one column": lambda _, p: rw.ece(p[:, 1], [0, 0, 1, 0]),
@@ -127,6 +144,8 @@ WAYS: dict[str, Callable[[Path, np.ndarray], float]] = {
         )["ece"]
     ),
     "tensor": lambda _, p: rw.ece(pytest.importorskip("torch").tensor(p), [0, 0, 1, 0]),
+    "tensor on a GPU": lambda _, p: rw.ece(_tensor(p, "cuda"), [0, 0, 1, 0]),
+    "torch metric": lambda _, p: _surer_where_right(_tensor(p)),
     "belief": lambda _, p: float(rw.PointBelief(p).mean[0, 0]),
     "file": lambda folder, p: float(
         rw.evaluate(rw.read_cases(_csv(folder, p), label_column="label"), metrics="ece")["ece"]
