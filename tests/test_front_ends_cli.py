@@ -118,7 +118,7 @@ def test_compare_takes_tables_of_findings(folder: Path) -> None:
 
 def test_plan_takes_findings(folder: Path) -> None:
     """Every finding is planned as alone; of each design the widest interval is shown."""
-    command = "plan brier one.csv --ratings said.csv --multilabel --cases 50,100 --raters 1,2"
+    command = "plan brier one.csv --ratings said.csv --multilabel --cases 60,100 --raters 1,2"
     done = run(command + " --out p.json --budget 120")
     assert done.exit_code == 0, done.output
     assert "Width by finding" in done.output and "narrowest within the budget" in done.output
@@ -129,7 +129,7 @@ def test_plan_takes_findings(folder: Path) -> None:
     for i, name in enumerate(("mass", "edema")):
         counts = np.stack(((said[:, i] == 0).sum(axis=1), (said[:, i] == 1).sum(axis=1)), axis=1)
         labels = Labels.from_counts(counts)
-        alone = rw.planning.plan("brier", probs[:, i], labels, cases=(50, 100), raters=(1, 2))
+        alone = rw.planning.plan("brier", probs[:, i], labels, cases=(60, 100), raters=(1, 2))
         widths.append([design.width for design in alone.designs])
         assert [d["width"] for d in saved["findings"][name]] == pytest.approx(widths[-1])
     assert [d["width"] for d in saved["designs"]] == pytest.approx(np.max(widths, axis=0))
