@@ -161,10 +161,10 @@ def test_what_rests_on_one_case_has_no_interval(patients: Any) -> None:
         assert found[name].value is not None and found[name].low is None
     assert all(found[name].low is not None for name in asked[2:])
     one = "case" if patients is None else "patient"
-    (said,) = [text for text in found.warnings if text.startswith("no interval of")]
+    (said,) = [text for text in found.warnings if text.startswith("no interval for")]
     assert said == (
-        "no interval of Average precision, Calibration intercept: there would be no value without "
-        f"one {one}, on which they rest"
+        "no interval for Average precision, Calibration intercept: each rests on "
+        f"a single {one}, without which it has no value"
     )
     labels[[20, 55]] = 1
     assert not any("no interval" in w for w in rw.evaluate(probs, labels, asked).warnings)

@@ -205,8 +205,8 @@ def _about_intervals(
     if alone:
         one = {"cases": "case", "patients": "patient"}.get(digest.unit, "image")
         yield (
-            f"no interval of {_some(alone)}: there would be no value without one {one}, on which "
-            f"{'it rests' if len(alone) == 1 else 'they rest'}"
+            f"no interval for {_some(alone)}: {'it rests' if len(alone) == 1 else 'each rests'} on "
+            f"a single {one}, without which it has no value"
         )
 
 
