@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from raterwise.arrays import as_float_array
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
-from raterwise.predictions.checks import as_labels
+from raterwise.predictions.checks import as_labels, row_sum_tolerance
 from raterwise.predictions.predictions import rows_of
 from raterwise.types import FloatArray
 
@@ -28,6 +28,15 @@ def checked_samples(values: Any) -> FloatArray:
     samples = as_float_array(values, "samples", ndim=(2, 3))
     if len(samples) == 0:
         raise InvalidInputError(f"samples: must hold at least one member; got {samples.shape}")
+    if samples.ndim == 2 and min(samples.shape) > 1:
+        off = np.abs(samples.sum(axis=1, dtype=np.float64) - 1)
+        if (off <= row_sum_tolerance(values)).all():
+            raise InvalidInputError(
+                "samples: must be (members, cases, classes); got shape "
+                f"{samples.shape} whose rows all sum to 1, as class probabilities do "
+                "(PointBelief(probs) takes one prediction per case; draws of two classes are "
+                "np.stack((1 - draws, draws), axis=2))"
+            )
     # Members as they were given: 16-bit tensors, whose rows may sum less exactly, are one by dtype.
     given = values if hasattr(values, "dtype") else samples
     return np.stack([checked_probs(member, f"samples[{s}]") for s, member in enumerate(given)])

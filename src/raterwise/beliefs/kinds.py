@@ -54,7 +54,9 @@ class EnsembleBelief(Belief):
     Parameters
     ----------
     samples : array-like of shape (S, N, K)
-        From Monte-Carlo dropout, test-time augmentation or several networks.
+        From Monte-Carlo dropout, test-time augmentation or several networks. Of two classes (S, N)
+        will do: the probability of class 1. Rows that sum to 1 are refused there: they look like
+        class probabilities (N, K) of one prediction.
     weights : array-like of shape (S,) or (S, N), default None
         Of the members, summing to 1; equal if left out.
 
