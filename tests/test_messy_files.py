@@ -481,3 +481,29 @@ def test_a_sheet_that_was_not_read_is_named_where_labels_are_missing(tmp_path: P
     with pytest.raises(rw.InvalidInputError, match=f"ratings_layout: .*{unread}") as error:
         rw.read_cases(book, ratings=book)
     assert "perhaps" not in str(error.value)
+
+
+def test_ratings_from_one_beside_classes_from_zero(tmp_path: Path) -> None:
+    """Ratings 1 to 3 of classes called 0 to 2: the error says how to name the classes."""
+    predictions, ratings = tmp_path / "p.csv", tmp_path / "r.csv"
+    predictions.write_text("case,prob_0,prob_1,prob_2\na,0.5,0.3,0.2\nb,0.2,0.3,0.5\n")
+    ratings.write_text("case,reader,rating\na,x,1\na,y,2\nb,x,3\nb,y,3\n")
+    with pytest.raises(rw.InvalidInputError, match=r'count from 1: class_names="1,2,3"'):
+        rw.read_cases(predictions, ratings=ratings)
+    cases = rw.read_cases(predictions, ratings=ratings, class_names=["1", "2", "3"])
+    assert cases.labels.counts.tolist() == [[1, 1, 0], [0, 0, 2]]
+    ratings.write_text("case,reader,rating\na,x,0\na,y,2\nb,x,3\nb,y,1\n")  # four steps, 3 classes
+    with pytest.raises(rw.InvalidInputError, match="'0', '1', '2'$"):
+        rw.read_cases(predictions, ratings=ratings)
+
+
+def test_ids_of_other_files_name_both_options(tmp_path: Path) -> None:
+    """In the terminal both columns of ids are options, not arguments of Python."""
+    predictions, ratings = tmp_path / "p.csv", tmp_path / "r.csv"
+    predictions.write_text(PREDICTIONS)
+    ratings.write_text("case,reader,label\nq,A,benign\n")
+    found = CliRunner().invoke(app, ["evaluate", str(predictions), "--ratings", str(ratings)])
+    assert found.exit_code == 2
+    assert "--id-column and --ratings-id-column name other columns" in " ".join(
+        found.output.split()
+    )

@@ -404,7 +404,11 @@ BAD_PREDICTIONS = {
         r"column 'case': every case must have one row; these have more: 'x' \(keep one",
     ),
     "an empty id": (TWO + "x,0.5,0.5\n,0.5,0.5\n", {}, "column 'case': must not be empty; row 2"),
-    "an empty probability": (TWO + "x,0.5,0.5\ny,,1\n", {}, "'prob_a': must not be empty; row 2"),
+    "an empty probability": (
+        TWO + "x,0.5,0.5\ny,,1\n",
+        {},
+        "'prob_a': must not be empty; row 2 is empty .if",
+    ),
     "text": (TWO + "x,0.5,0.5\ny,high,1\n", {}, "'prob_a': must hold numbers; row 2 is 'high'$"),
     "a decimal comma": (
         TWO + 'x,0.5,0.5\ny,"0,25","0,75"\n',

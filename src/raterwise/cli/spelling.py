@@ -16,7 +16,7 @@ OPTIONS = frozenset(
         *(
             f"{of}_column"
             for of in (
-                *("id", "label", "group", "weight", "confidence"),
+                *("id", "ratings_id", "label", "group", "weight", "confidence"),
                 *("rater", "rating", "alpha", "finding"),
             )
         ),

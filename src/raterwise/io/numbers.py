@@ -143,11 +143,12 @@ def refuse_empty(column: pa.ChunkedArray, where: str, way: str = "") -> None:
         return
     first = int(pc.index(column.is_null(), True).as_py())
     if column.null_count == len(column) > 1:
-        raise InvalidInputError(f"{where}: must not be empty; all of it is")
+        raise InvalidInputError(f"{where}: must not be empty; every row is empty")
     if not way and first == len(column) - column.null_count:
         way = "if the last rows are no cases, delete them"
     raise InvalidInputError(
-        f"{where}: must not be empty; row {first + 1} is ({way or 'fill it in, or delete the row'})"
+        f"{where}: must not be empty; row {first + 1} is empty "
+        f"({way or 'fill it in, or delete the row'})"
     )
 
 

@@ -157,12 +157,25 @@ def _way_out(
             f' (class_names="{",".join(sorted(words))}" names the classes as the ratings do, in '
             "the order of the probabilities: put them right)"
         )
+    if all(map(is_whole, (*words, *class_names))):
+        return _other_numbers(words, class_names)
     meant = did_you_mean(text, class_names)
     if not meant and is_whole(text) and any(word in class_names for word in words):
         return " (names and codes are mixed: write names)"
     if not meant and others == [text] and not is_whole(text):
         return _if_no_rating(text)
     return meant
+
+
+def _other_numbers(words: Sequence[str], class_names: Sequence[str]) -> str:
+    """Return how to name the classes where ratings count as many steps from another number."""
+    steps = sorted({int(float(word)) for word in words})
+    first, last, names = steps[0], steps[-1], sorted(int(float(name)) for name in class_names)
+    if last - first != len(names) - 1 or names != [*range(names[0], names[-1] + 1)]:
+        return ""
+    shift = first - names[0]
+    said = ",".join(str(int(float(name)) + shift) for name in class_names)
+    return f' (if the ratings count from {first}: class_names="{said}" names the classes so)'
 
 
 def _answers_named(words: Sequence[str], class_names: Sequence[str], known: Collection[str]) -> str:
