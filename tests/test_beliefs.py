@@ -421,8 +421,8 @@ HALVES = [[0.5, 0.5], [0.5, 0.5]]
         (lambda: EnsembleBelief([0.5]), r"samples: must be 2-dimensional or 3-dimensional"),
         (
             lambda: EnsembleBelief([[0.2, 0.3, 0.5], [0.1, 0.8, 0.1]]),
-            r"samples: must be \(members, cases, classes\); got shape \(2, 3\) whose rows all sum to "
-            r"1.*PointBelief\(probs\)",
+            r"samples: must be \(members, cases, classes\); got shape \(2, 3\) whose rows all "
+            r"sum to 1.*PointBelief\(probs\)",
         ),
         (lambda: EnsembleBelief([HALVES] * 2, [0.5, 0.6]), r"weights: rows must sum to 1"),
         (lambda: EnsembleBelief([HALVES], [0.5]), r"weights: rows must sum to 1"),

@@ -493,7 +493,7 @@ def test_ratings_from_one_beside_classes_from_zero(tmp_path: Path) -> None:
     cases = rw.read_cases(predictions, ratings=ratings, class_names=["1", "2", "3"])
     assert cases.labels.counts.tolist() == [[1, 1, 0], [0, 0, 2]]
     ratings.write_text("case,reader,rating\na,x,0\na,y,2\nb,x,3\nb,y,1\n")  # four steps, 3 classes
-    with pytest.raises(rw.InvalidInputError, match="'0', '1', '2'$"):
+    with pytest.raises(rw.InvalidInputError, match=r"'0', '1', '2'$"):
         rw.read_cases(predictions, ratings=ratings)
 
 
