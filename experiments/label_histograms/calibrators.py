@@ -19,7 +19,7 @@ from raterwise.calibrators.alpha import AlphaCalibration
 from raterwise.calibrators.scaling import MatrixScaling, TemperatureScaling, VectorScaling
 from raterwise.labels import Labels
 
-__all__ = ["SCALINGS", "Pair", "calibrated", "drawn", "fit_all", "restored_pair"]
+__all__ = ["SCALINGS", "Pair", "calibrated", "drawn", "fit_all", "restored_pair", "within_reach"]
 
 Pair = tuple[Any, dict[str, AlphaCalibration]]
 """A scaling (None for none), and its α-calibrations by method."""
@@ -77,3 +77,18 @@ def drawn(
     if method == "mcdo":
         return outputs.dropout(part, samples, seed)
     return outputs.augmentation()
+
+
+def within_reach(
+    features: NDArray[np.float32], seen: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return features (…, D), none larger than in the validation cases (…, D) that α was fitted to.
+
+    A unit that is hardly ever active there may get any weight: one nodule had log α0 = -1050, and
+    one augmented image of Mix-CIFAR-10 -787.
+
+    >>> within_reach(np.array([[1, 9], [3, 4]], np.float32), np.array([[2, 4], [0, 5]], np.float32))
+    array([[1., 5.],
+           [2., 4.]], dtype=float32)
+    """
+    return np.asarray(np.minimum(features, seen.reshape(-1, seen.shape[-1]).max(axis=0)))

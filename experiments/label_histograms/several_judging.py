@@ -36,6 +36,7 @@ from experiments.label_histograms.calibrators import (
     drawn,
     fit_all,
     restored_pair,
+    within_reach,
 )
 from experiments.label_histograms.expert_labels import drawn_labels
 from experiments.label_histograms.mixed_outputs import Outputs, load_outputs
@@ -262,19 +263,6 @@ def _probs(scaling: Any, logits: NDArray[Any]) -> NDArray[np.float64]:
     return np.maximum(calibrated(scaling, logits), SMALLEST)
 
 
-def _within_reach(
-    features: NDArray[np.float32], outputs: Outputs, seen: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Return the features of nodules, none larger than in the validation cases.
-
-    There are few of these: a unit that is hardly ever active there may get any weight, and one
-    nodule that moves it had log α0 = -1050.
-    """
-    if "rows" not in outputs.arrays:
-        return features
-    return np.asarray(np.minimum(features, seen.reshape(-1, seen.shape[-1]).max(axis=0)))
-
-
 def _raw(
     arrays: Arrays, scalings: list[dict[str, Any]], cases: JudgedCases
 ) -> Iterable[tuple[Key, Said]]:
@@ -306,7 +294,8 @@ def _drawn(
             "mcdo" if method == "mcdo" else "raw",
             *(outputs, settings.fit_samples, settings.seed, "valid"),
         )[1]
-        features = _within_reach(features, outputs, seen)
+        if "rows" in outputs.arrays:  # nodules, whose validation cases are few
+            features = within_reach(features, seen)
         rows = outputs.arrays.get("rows", np.arange(logits.shape[-2]))
         own = cases.rows(rows)
         for name, pair in pairs.items():
@@ -362,7 +351,7 @@ def _chosen_penalty(
                 warnings.simplefilter("ignore", RaterwiseWarning)
                 alpha.fit(x, labels.valid[i], probs=_probs(scaling, u), groups=labels.patients[i])
             probs = _probs(scaling, logits)
-            after = alpha.predict(_within_reach(features, outputs, x), probs=probs)
+            after = alpha.predict(within_reach(features, x), probs=probs)
             for j, belief in enumerate((PointBelief(probs), after)):
                 key = Key("chosen", "test", "raw", name, bool(j))
                 found.setdefault(key, []).append((rows, said_of(belief, own)))
