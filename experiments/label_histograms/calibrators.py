@@ -79,9 +79,7 @@ def drawn(
     return outputs.augmentation()
 
 
-def within_reach(
-    features: NDArray[np.float32], seen: NDArray[np.float32]
-) -> NDArray[np.float32]:
+def within_reach(features: NDArray[np.float32], seen: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return features (…, D), none larger than in the validation cases (…, D) that α was fitted to.
 
     A unit that is hardly ever active there may get any weight: one nodule had log α0 = -1050, and
