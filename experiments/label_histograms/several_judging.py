@@ -240,7 +240,7 @@ def _plain(parts: list[Outputs], fitted: list[dict[str, Any]]) -> Arrays:
     logits, alphas, rows, part = [], [], [], []
     for i, (outputs, pairs) in enumerate(zip(parts, fitted, strict=True)):
         u, x = outputs.plain("test")
-        u, x = u.astype(np.float16), _within_reach(x, outputs, outputs.plain("valid")[1])
+        u, x = u.astype(np.float16), _bounded(x, outputs, outputs.plain("valid")[1])
         logits.append(u)
         each = []
         for name, pair in pairs.items():
@@ -261,6 +261,13 @@ def _plain(parts: list[Outputs], fitted: list[dict[str, Any]]) -> Arrays:
 def _probs(scaling: Any, logits: NDArray[Any]) -> NDArray[np.float64]:
     """Return the class probabilities of logits, none of them 0: no label is beyond belief."""
     return np.maximum(calibrated(scaling, logits), SMALLEST)
+
+
+def _bounded(
+    features: NDArray[np.float32], outputs: Outputs, seen: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return the features of nodules within reach; their validation cases are few."""
+    return within_reach(features, seen) if "rows" in outputs.arrays else features
 
 
 def _raw(
@@ -294,8 +301,7 @@ def _drawn(
             "mcdo" if method == "mcdo" else "raw",
             *(outputs, settings.fit_samples, settings.seed, "valid"),
         )[1]
-        if "rows" in outputs.arrays:  # nodules, whose validation cases are few
-            features = within_reach(features, seen)
+        features = _bounded(features, outputs, seen)
         rows = outputs.arrays.get("rows", np.arange(logits.shape[-2]))
         own = cases.rows(rows)
         for name, pair in pairs.items():
