@@ -76,11 +76,9 @@ def mixed_labels(
     mnist_epochs: Annotated[int, typer.Option(min=1, help="At most.")] = 100,
     cifar10_epochs: Annotated[int, typer.Option(min=1)] = 250,
     width: Annotated[float, typer.Option(help="Channels, as a share of the paper's.")] = 1.0,
-    no_batch_norm: Annotated[
+    batch_norm: Annotated[
         bool,
-        typer.Option(
-            "--no-batch-norm", help="VGG16 of Mix-CIFAR-10 without, as in the released code."
-        ),
+        typer.Option("--batch-norm", help="VGG16 of Mix-CIFAR-10 with it; the paper's has none."),
     ] = False,
     device: Device = "cpu",
     part: Part = None,
@@ -116,7 +114,7 @@ def mixed_labels(
                 mnist_epochs=mnist_epochs,
                 cifar10_epochs=cifar10_epochs,
                 width=width,
-                batch_norm=not no_batch_norm,
+                batch_norm=batch_norm,
             )
             train_all(data, out, chosen, settings, device=device, shard=shard, progress=report)
         if part is None:

@@ -3,7 +3,7 @@
     python -m experiments.label_histograms.mixed_differences FOLDER    # seconds
 
 FOLDER has the rows, calibrators, labels and test logits of networks
-(experiments/outputs/mixed_without_batch_norm). Two tables: how many of the paper's numbers are
+(experiments/outputs/label_histograms). Two tables: how many of the paper's numbers are
 near ours, column by column, and whether the calibration error of Raw+ts depends on the temperature
 or on the bins.
 """

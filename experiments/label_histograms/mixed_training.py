@@ -49,7 +49,7 @@ class Settings:
     samples: int = 20
     """Of test-time augmentation; Monte-Carlo dropout is drawn when it is judged."""
     width: float = 1.0
-    batch_norm: bool = True
+    batch_norm: bool = False
     """Of VGG16; the released code has none."""
     limit: int | None = None
     """At most so many images of each part, for a trial."""
@@ -142,7 +142,7 @@ def _kept(
         **{"samples": settings.samples, "width": settings.width, "limit": settings.limit},
         "images": fingerprint(*(parts[key][0].numpy()[:100] for key in ("train", "valid", "test"))),
     }
-    if not settings.batch_norm:
+    if name == "mixed_cifar10" and not settings.batch_norm:
         made_of["batch_norm"] = False
     arrays = kept_arrays(output_file(folder, name, seed), made_of, make)
     checkpoint.unlink(missing_ok=True)
