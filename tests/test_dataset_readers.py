@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import subprocess
 import sys
@@ -460,6 +461,51 @@ def test_what_systems_leave_behind_changes_nothing(tmp_path: Path, name: str) ->
     if before.masks is not None and after.masks is not None:
         assert [len(own) for own in after.masks] == [len(own) for own in before.masks]
     assert after.paths is None or all(path.is_file() for path in after.paths)
+
+
+@pytest.mark.parametrize("ending", [".gz", ".GZ"])
+def test_packed_tables_are_the_same_tables(tmp_path: Path, ending: str) -> None:
+    """A table, the lists of a split and what says whose a recording is, each packed with gzip."""
+    for make, name in ((mhist, "mhist"), (chestxray14, "chestxray14"), (pocus, "pocus")):
+        folder = make(tmp_path / name)
+        plain = read(name, folder)
+        tables = [file for file in folder.rglob("*") if file.suffix in (".csv", ".txt")]
+        assert tables
+        for file in tables:
+            file.with_name(file.name + ending).write_bytes(gzip.compress(file.read_bytes()))
+            file.unlink()
+        packed = read(name, folder)
+        assert packed.names == plain.names
+        for kind in ("parts", "patients"):
+            ours, theirs = getattr(packed, kind), getattr(plain, kind)
+            assert (ours is None) == (theirs is None)
+            assert ours is None or ours.tolist() == theirs.tolist()
+
+
+def test_idx_files_whose_ending_is_divided_by_a_dot(tmp_path: Path) -> None:
+    """MNIST as some programs unpack it: train-images.idx3-ubyte."""
+    one = bytes([0, 0, 0, 1])
+    images = bytes([0, 0, 8, 3]) + one * 3 + bytes([255])
+    labels = bytes([0, 0, 8, 1]) + one + bytes([7])
+    put(tmp_path, {"train-images.idx3-ubyte": images, "train-labels.idx1-ubyte": labels})
+    digit = read("mnist", tmp_path)
+    assert digit.labels is not None and digit.labels.majority().tolist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "text", "rule"),
+    [
+        ("siim_isic", "train.csv", "image_name,patient_id,target\na,IP_1,0\nb, ,1\n", "patient_id"),
+        ("chestxray14", "Data_Entry_2017.csv", f"{FILMS}\na.png,Mass,0,,1,M\n", "Patient ID"),
+    ],
+)
+def test_cases_without_a_patient_are_no_patient(
+    tmp_path: Path, name: str, table: str, text: str, rule: str
+) -> None:
+    """Blanks would make one patient of many, and its intervals too wide or too narrow."""
+    put(tmp_path, {table: text})
+    with pytest.raises(InvalidInputError, match=rf"{table}: {rule} must not be empty; row [01] is"):
+        read(name, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,11 @@ from raterwise.datasets.sheets import (
     coded,
     column,
     files_in,
+    has_file,
     image_paths,
     keys,
     lines_of,
+    patients,
     read_rows,
     texts,
     whole,
@@ -77,7 +79,7 @@ def read_chestxray14(folder: str | PathLike[str]) -> Dataset:
     (np.int64(2), ['1'])
     """
     place = Path(folder)
-    file = next((place / name for name in TABLES if (place / name).is_file()), place / TABLES[-1])
+    file = next((place / name for name in TABLES if has_file(place, name)), place / TABLES[-1])
     rows = read_rows(file, ("Image Index", "Finding Labels", "Patient ID"))
     names = keys(file, rows, "Image Index")
     seen = np.zeros((len(rows), len(FINDINGS)), np.int64)
@@ -93,7 +95,7 @@ def read_chestxray14(folder: str | PathLike[str]) -> Dataset:
             name: Labels.from_classes(seen[:, i], 2, class_names=ABSENT_PRESENT)
             for i, name in enumerate(FINDINGS)
         },
-        patients=texts(column(rows, "Patient ID")),
+        patients=patients(file, rows, "Patient ID"),
         parts=_split_by_lists(place, names),
         paths=image_paths(place / "images", names, table=file),
     )
@@ -101,9 +103,9 @@ def read_chestxray14(folder: str | PathLike[str]) -> Dataset:
 
 def _split_by_lists(place: Path, names: Sequence[str]) -> np.ndarray | None:
     """Return the part of each film; None where the lists are not there."""
-    files = {part: place / name for part, name in LISTS.items()}
-    if not all(file.is_file() for file in files.values()):
+    if not all(has_file(place, name) for name in LISTS.values()):
         return None
+    files = {part: place / name for part, name in LISTS.items()}
     part_of = {name: part for part, file in files.items() for name in lines_of(file)}
     if missing := [name for name in names if name not in part_of]:
         raise InvalidInputError(

@@ -18,9 +18,11 @@ from raterwise.datasets.dataset import Dataset
 from raterwise.datasets.sheets import (
     column,
     distinct,
+    has_file,
     image_paths,
     keys,
     lines_of,
+    patients,
     read_rows,
     texts,
     whole,
@@ -136,7 +138,7 @@ def read_siim_isic(folder: str | PathLike[str]) -> Dataset:
         Labels.from_classes(
             whole(file, rows, "target", 0, 1), 2, class_names=("benign", "malignant")
         ),
-        patients=texts(column(rows, "patient_id")),
+        patients=patients(file, rows, "patient_id"),
         paths=image_paths(images, [f"{name}.jpg" for name in names], table=file),
         columns=lesions,
     )
@@ -195,6 +197,6 @@ def read_gbcu(folder: str | PathLike[str]) -> Dataset:
 def _first(place: Path, names: tuple[str, ...]) -> Path:
     """Return the first of several files that is there."""
     for name in names:
-        if (place / name).is_file():
+        if has_file(place, name):
             return place / name
     raise InvalidInputError(f"{place}: must hold {' or '.join(names)}; it does not")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import as_integer_array
 from raterwise.datasets.dataset import Dataset
-from raterwise.datasets.sheets import find_file, read_bytes, read_npz, required
+from raterwise.datasets.sheets import find_file, has_file, read_bytes, read_npz, required
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 from raterwise.rules import choose
@@ -114,7 +114,8 @@ def read_mnist(
     ----------
     folder : str or path
         Holds the four files under the names that their authors gave them, such as
-        train-images-idx3-ubyte or train-images-idx3-ubyte.gz.
+        train-images-idx3-ubyte or train-images-idx3-ubyte.gz; train-images.idx3-ubyte, as some
+        programs unpack them, is the same.
     part : {"train", "test"}, default "train"
         Which images.
 
@@ -137,7 +138,8 @@ def read_mnist(
     array([7])
     """
     name = MNIST_PARTS[choose("part", part, tuple(MNIST_PARTS))]
-    files = [find_file(folder, f"{name}-{kind}-ubyte") for kind in ("images-idx3", "labels-idx1")]
+    kinds = (("images", "idx3"), ("labels", "idx1"))
+    files = [_idx_file(folder, f"{name}-{kind}", f"{axes}-ubyte") for kind, axes in kinds]
     images, classes = (read_idx(file) for file in files)
     if images.ndim != 3 or classes.shape != images.shape[:1]:
         raise InvalidInputError(
@@ -145,6 +147,12 @@ def read_mnist(
             f"got {images.shape} and {classes.shape}"
         )
     return LabelledImages(images, classes.astype(np.int64))
+
+
+def _idx_file(folder: str | PathLike[str], name: str, ending: str) -> Path:
+    """Return a file whose ending is divided by a hyphen or, where that is not there, by a dot."""
+    dotted = f"{name}.{ending}"
+    return find_file(folder, dotted if has_file(folder, dotted) else f"{name}-{ending}")
 
 
 def read_svhn(

@@ -22,6 +22,7 @@ from raterwise.datasets.sheets import (
     column,
     files_in,
     folder_in,
+    has_file,
     image_paths,
     lines_of,
     read_rows,
@@ -295,7 +296,7 @@ def read_pocus(folder: str | PathLike[str]) -> Dataset:
 
 def _pocus_table(file: Path) -> Mapping[str, dict[str, str]]:
     """Return the rows of the table by file name; none where it is not there."""
-    if not file.is_file():
+    if not has_file(file.parent, file.name):
         return {}
     rows = read_rows(file, ("Filename", "Patient ID / Name", "License"))
     return dict(zip(column(rows, "Filename"), rows, strict=True))

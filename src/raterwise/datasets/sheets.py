@@ -20,6 +20,7 @@ from raterwise.errors import InvalidInputError
 
 Rows = list[dict[str, str]]
 
+PACKED = ("", ".gz", ".GZ")
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif")
 
 
@@ -71,7 +72,14 @@ def has_file(folder: str | PathLike[str], *names: str) -> bool:
 
 
 def _candidates(folder: str | PathLike[str], *names: str) -> list[Path]:
-    return [Path(folder) / f"{name}{suffix}" for name in names for suffix in ("", ".gz")]
+    return [Path(folder) / f"{name}{suffix}" for name in names for suffix in PACKED]
+
+
+def _packed_or_plain(path: str | PathLike[str]) -> Path:
+    """Return a text file that is there, or the same with .gz."""
+    file = Path(path)
+    both = (file.with_name(f"{file.name}{suffix}") for suffix in PACKED)
+    return next((found for found in both if found.is_file()), file)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -79,7 +87,7 @@ def read_bytes(path: Path) -> bytes:
     if not path.is_file():
         raise InvalidInputError(f"{path}: no such file")
     content = path.read_bytes()
-    if path.suffix != ".gz":
+    if path.suffix.lower() != ".gz":
         return content
     try:
         return gzip.decompress(content)
@@ -110,7 +118,7 @@ def read_npz(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
 
 def read_rows(path: str | PathLike[str], columns: Iterable[str], *, delimiter: str = ",") -> Rows:
     """Return the rows of a table with a head, plain or gzip; it must have the columns."""
-    file = required(path)
+    file = required(_packed_or_plain(path))
     lines = io.StringIO(read_text(file), newline="")
     # Strict: a quote that is never closed would swallow the rest of the table.
     reader = csv.DictReader(lines, delimiter=delimiter, restkey="", strict=True)
@@ -155,6 +163,14 @@ def keys(path: Any, rows: Rows, name: str) -> list[str]:
     found = column(rows, name)
     distinct(path, name, found)
     return found
+
+
+def patients(path: Any, rows: Rows, name: str) -> NDArray[np.str_]:
+    """Return the column that says whose each case is: blanks would make one patient of many."""
+    found = column(rows, name)
+    if "" in found:
+        raise InvalidInputError(f"{path}: {name} must not be empty; row {found.index('')} is")
+    return texts(found)
 
 
 def distinct(path: Any, name: str, values: Sequence[str]) -> None:
@@ -207,7 +223,11 @@ def coded(path: Any, name: str, values: Sequence[str], codes: Mapping[str, int])
 
 def lines_of(path: str | PathLike[str], *, empty: bool = False) -> list[str]:
     """Return the lines of a text file that are not blank; there must be one, or it may be empty."""
-    found = [line.strip() for line in read_text(required(path)).splitlines() if line.strip()]
+    found = [
+        line.strip()
+        for line in read_text(required(_packed_or_plain(path))).splitlines()
+        if line.strip()
+    ]
     if not found and not empty:
         raise InvalidInputError(f"{path}: must have a line; it has none")
     return found
