@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -251,18 +252,58 @@ def test_the_released_sce_of_one_case_is_its_error() -> None:
         assert found["released_sce_full"] == pytest.approx(0.3 * share)
 
 
-def test_the_kept_outputs_make_the_tables_of_the_page(tmp_path: Path) -> None:
-    """docs/reproduction/robust_ece.md has the tables that follow from what is kept."""
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is kept, judged in a copy."""
+    place = tmp_path_factory.mktemp("judged")
     for file in KEPT.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
+        (place / file.name).write_bytes(file.read_bytes())
+    judge(place)
+    return place
+
+
+def test_the_kept_outputs_make_the_tables_of_the_page(judged: Path) -> None:
+    """docs/reproduction/robust_ece.md has the tables that follow from what is kept."""
     truth = read_json(KEPT / "truth.json")
     assert truth["repeats"] == Study().repeats
-    judge(tmp_path)
     page = (KEPT.parents[3] / "docs" / "reproduction" / "robust_ece.md").read_text(encoding="utf-8")
-    lines = (tmp_path / "tables.md").read_text(encoding="utf-8").splitlines()
+    lines = (judged / "tables.md").read_text(encoding="utf-8").splitlines()
     rows = [line for line in lines if line.startswith("|") and "---" not in line]
     missing = [row for row in rows if row not in page]
     assert len(rows) > 100 and not missing, missing[:3]
+
+
+def closest_here(part: dict[str, Any], size: int, released: bool, relative: bool) -> list[str]:
+    """Return the metrics whose mean is closest to their own value on all cases; ties all."""
+    whole = {name: value for name, value in part["full"].items() if value is not None}
+    drawn = {name: part["values"][name][size] for name in whole}
+    if released:
+        whole["sce"], drawn["sce"] = part["released_sce_full"], part["released_sce"][size]
+    away = {
+        name: abs(np.nanmean(np.array(drawn[name], float)) - value) / (value if relative else 1)
+        for name, value in whole.items()
+        if any(each is not None for each in drawn[name])
+    }
+    return [name for name, distance in away.items() if distance <= min(away.values()) + 1e-12]
+
+
+def test_who_is_closest_in_our_cells(judged: Path) -> None:
+    """The counts of the page: 17 networks at 5 sizes, ties count for each."""
+
+    def counted(**how: bool) -> Counter[str]:
+        cells = ((part, size) for part in parts for size in range(len(part["sizes"])))
+        return Counter(name for cell in cells for name in closest_here(*cell, **how))
+
+    parts = read_json(judged / "summary.json")["samples"]
+    assert [len(part["sizes"]) for part in parts] == [5] * 17
+    found = counted(released=True, relative=False)
+    shown = {"robust_ece": 26, "adaptive_ece": 18, "robust_ece_mixture": 15, "sce": 13}
+    assert {name: found[name] for name in shown} == shown
+    assert max(found, key=lambda name: found[name]) == "robust_ece"
+    found = counted(released=False, relative=False)
+    assert (found["sce"], found["robust_ece"]) == (35, 21)
+    found = counted(released=True, relative=True)
+    assert (found["robust_ece"], found["kde_ece"], found["adaptive_ece"]) == (23, 22, 21)
 
 
 # The views of RECE-M ------------------------------------------------------------------------------
