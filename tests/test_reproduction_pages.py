@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PAGES = Path(__file__).parents[1] / "docs" / "reproduction"
-NAMES = ("label_histograms", "robust_ece")
+NAMES = ("label_histograms", "robust_ece", "multi_rater", "confidence_curves")
 VERDICT = re.compile(r"\*\*(holds|holds in part|does not hold|not testable)\*\*")
 NUMBER = re.compile(r"(?<![\w.])[+−-]?\d*\.\d+|\b\d+ (?:of|in) \d+\b")
 
@@ -42,7 +42,7 @@ def test_claims_at_a_glance(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_table_is_in_the_first_screen(name: str) -> None:
-    """Before it, only what was repeated is said; a page that is not one of claims would fail."""
+    """Before it stands only what was repeated: no command, no plan, not two hundred words."""
     page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
     before = page.partition("\n## The claims at a glance\n")[0]
     assert len(before.split()) < 200 and "```" not in before and "\n## " not in before
