@@ -27,17 +27,33 @@ def at_a_glance(page: str) -> tuple[list[list[str]], str]:
     return rows, before + after.replace(table[0], "")
 
 
+def sections(page: str) -> dict[str, str]:
+    """Return each section by its name in links, with the smaller sections that it has."""
+    heads = list(re.finditer(r"^(#+) (.+)$", page, re.MULTILINE))
+    found: dict[str, str] = {}
+    for i, head in enumerate(heads):
+        ends = (other.start() for other in heads[i + 1 :] if len(other[1]) <= len(head[1]))
+        found.setdefault(anchor(head[2]), page[head.start() : next(ends, len(page))])
+    return found
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_claims_at_a_glance(name: str) -> None:
-    """A verdict in one of four words, numbers that the page explains, a link that leads there."""
+    """A verdict in one of four words; the numbers stand in the sections that it leads to."""
     rows, rest = at_a_glance((PAGES / f"{name}.md").read_text(encoding="utf-8"))
     assert len(rows) >= 5 and all(len(row) == 4 for row in rows), rows
-    anchors = {anchor(heading) for heading in re.findall(r"^#+ (.+)$", rest, re.MULTILINE)}
+    below, numbers = sections(rest), 0
     for claim, verdict, decides, where in rows:
         assert VERDICT.match(verdict), claim
-        assert set(re.findall(r"\(#([^)]+)\)", where)) <= anchors and "(#" in where, where
+        links = re.findall(r"\(#([^)]+)\)", where)
+        assert links and set(links) <= set(below), where
+        text = "\n".join(below[link] for link in links)
         for number in NUMBER.findall(decides):
-            assert number.lstrip("+−-") in rest, (claim, number)
+            assert re.search(rf"(?<![\d.]){re.escape(number.lstrip('+−-'))}(?!\d)", text), (
+                f"{claim}: {number} is not in {', '.join(links)}"
+            )
+            numbers += 1
+    assert numbers > len(rows)
 
 
 @pytest.mark.parametrize("name", NAMES)
