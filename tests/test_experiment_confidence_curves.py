@@ -624,6 +624,7 @@ def test_kept_findings_make_the_table_of_the_docs(tmp_path: Path) -> None:
 
 
 KEPT = ROOT / "experiments" / "outputs" / "confidence_curves"
+LONGER = ROOT / "experiments" / "outputs" / "confidence_curves_100_epochs"
 
 
 def test_kept_outputs_make_the_tables_of_the_docs() -> None:
@@ -639,6 +640,20 @@ def test_kept_outputs_make_the_tables_of_the_docs() -> None:
         own = [before[f"cifar10-{group}-seed{seed}"] for seed in range(3)]
         means = [100 * np.mean([one[t] for one in own]) for t in ("1", "2", "3")]
         assert ", ".join(f"{mean:.2f}" for mean in means) in page
+
+
+def test_the_longer_cascade_makes_its_tables_and_sentences() -> None:
+    """Rows and numbers of the cascade of 100 epochs follow from what is kept of it."""
+    page = (ROOT / "docs" / "reproduction" / "confidence_curves.md").read_text(encoding="utf-8")
+    text = page.split("## One cascade of 100 epochs")[1].split("\n## ")[0]
+    (found,) = paper.read_judged(LONGER)
+    assert found["settings"]["epochs"] == 100 and len(found["seeds"]) == 1
+    rows = [row for row in paper.as_markdown([found]).splitlines() if row.startswith("|")]
+    assert len(rows) > 25 and all(row in text for row in rows)
+    (before,) = json.loads((LONGER / "softened_before.json").read_text(encoding="utf-8")).values()
+    assert ", ".join(f"{100 * before[t]:.2f}" for t in ("1", "2", "3")) in page
+    gains = [100 * (before[t] - before["1"]) for t in ("2", "3")]
+    assert f"gains {gains[0]:.2f} at T = 2 and {gains[1]:.2f} at T = 3" in text
 
 
 def test_kept_ranks_make_what_was_judged(tmp_path: Path) -> None:
@@ -663,11 +678,12 @@ def test_kept_ranks_make_what_was_judged(tmp_path: Path) -> None:
 
 def test_every_kept_cascade_was_judged() -> None:
     """The files of ranks are those that the judged numbers were made of."""
-    cascades = load_cascades(KEPT)
-    for part in paper.read_judged(KEPT):
-        own = [c for c in cascades if c.group == (part["problem"], part["network"])]
-        made_of = [judging.fingerprint(*c.arrays.values()) for c in own]
-        assert made_of == part["made_of"]["predictions"]
+    for folder in (KEPT, LONGER):
+        cascades = load_cascades(folder)
+        for part in paper.read_judged(folder):
+            own = [c for c in cascades if c.group == (part["problem"], part["network"])]
+            made_of = [judging.fingerprint(*c.arrays.values()) for c in own]
+            assert made_of == part["made_of"]["predictions"]
 
 
 # The command line --------------------------------------------------------------------------------

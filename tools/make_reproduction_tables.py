@@ -28,10 +28,15 @@ PAGES = ROOT / "docs" / "reproduction"
 
 
 def confidence_curves() -> dict[str, str]:
-    """Return over-confidence, CCC Tables 1 and 3, and every table of the judging."""
+    """Return over-confidence and CCC Tables 1 and 3, twice, and every table of the judging."""
     found = paper.read_judged(OUTPUTS / "confidence_curves")
-    over, first, third = paper.as_markdown(found).strip().split("\n\n")
-    return {"over-confidence": over, "1": first, "3": third, "all": tables.as_markdown(found)}
+    blocks = {"all": tables.as_markdown(found)}
+    longer = paper.read_judged(OUTPUTS / "confidence_curves_100_epochs")
+    for judged, which in ((found, ""), (longer, "longer ")):
+        three = paper.as_markdown(judged).strip().split("\n\n")
+        names = ("over-confidence", "1", "3")
+        blocks |= {f"{which}{name}": text for name, text in zip(names, three, strict=True)}
+    return blocks
 
 
 def label_histograms() -> dict[str, str]:
