@@ -11,7 +11,6 @@ from rich.text import Text
 
 from raterwise.cli import options
 from raterwise.cli.options import RATINGS, in_panel
-from raterwise.cli.parsing import comma_list
 from raterwise.cli.reading import NOTES
 from raterwise.cli.show import (
     cases,
@@ -22,11 +21,10 @@ from raterwise.cli.show import (
     plain_table,
     print_table,
 )
-from raterwise.cli.table_options import RatingOptions
+from raterwise.cli.table_options import RatingOptions, table_columns
 from raterwise.cli.writing import Pages, announce, origin_of, write_json
 from raterwise.inference.settings import Settings
 from raterwise.io.files import write_text_atomically
-from raterwise.io.layouts import TableColumns
 from raterwise.io.ratings import RatedTable, read_rated
 from raterwise.rater_agreement import RaterAgreement, rater_agreement
 from raterwise.report.words import natural
@@ -119,10 +117,9 @@ def agreement(
     Settings(**asked)  # which says at once what cannot be
     with files.progress() as report:
         report(f"reading {ratings.name}", 0.0)
-        told = TableColumns(
-            ratings=columns.ratings, class_names=comma_list(class_names), id_column=id_column,
-            group_column=group_column, missing=comma_list(columns.missing), delimiter=delimiter,
-            encoding=encoding, ignore_case=columns.ignore_case, duplicates=columns.duplicates,
+        told = table_columns(
+            **vars(columns), class_names=class_names, id_column=id_column,
+            group_column=group_column, delimiter=delimiter, encoding=encoding,
         )  # fmt: skip
         table = read_rated(ratings, told)
         NOTES.set((*NOTES.get(), *table.ratings.notes))
