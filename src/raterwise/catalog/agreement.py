@@ -24,7 +24,6 @@ ROWS = (
         "Agreement of the raters beyond chance; takes any number of labels per case.",
         "none", "Krippendorff 2011",
         plan=recipes.agreement_plan, formula=recipes.krippendorff, options={"scale": "nominal"},
-        formula_options=("scale",),
         undefined="no two labels can be paired, or all are of one class",
         tags=frozenset({"of_pairs"}),
         bounds=(-math.inf, 1.0),

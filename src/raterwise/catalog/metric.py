@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from inspect import signature
 from typing import Any, Literal
 
 from numpy.typing import NDArray
@@ -68,7 +70,8 @@ class Metric:
     reference: str
     plan: Callable[[Options], Any]
     formula: Callable[..., NDArray[Any]]
-    """formula(table, **options) -> array over the table's leading axes."""
+    """formula(table, **options) -> array over the table's leading axes; it gets the options that
+    its parameters name."""
     prepare: Prepare = field(default=_as_it_is)
     exact: Callable[[Any, Options], tuple[float, float | None]] | None = None
     """The value of sorted scores, where the table for the interval is coarser, with a bound on its
@@ -79,7 +82,6 @@ class Metric:
     of_cells: Callable[[Any, Options], tuple[float, float | None]] | None = None
     """The value where cells stand for scores, with a bound on its error."""
     options: Options = field(default_factory=dict)
-    formula_options: tuple[str, ...] = ()
     table_options: tuple[str, ...] = ()
     """Options that its table depends on, besides the bins and what the plan says."""
     questions: tuple[str, ...] = ()
@@ -155,6 +157,12 @@ class Metric:
     gap between all that was said and all that was predicted; quantile: so it may, on the same
     scale, for most cases can be nearer than the mean; infinite: it is, where it is undefined, and
     so is a mean over images or findings of which one is."""
+
+    @cached_property
+    def formula_options(self) -> tuple[str, ...]:
+        """The options that the formula takes, which its parameters name."""
+        taken = signature(self.formula).parameters
+        return tuple(name for name in self.options if name in taken)
 
     def estimate(self, summary: Summary, options: Options) -> float:
         """Return the value of the metric."""
