@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from raterwise import rules
 from raterwise.cli.members import Members
 from raterwise.cli.table_options import TableOptions
+from raterwise.evaluate import predictions_of
 from raterwise.io.cases import columns_of_draw, file_of_ratings, ratings_of_table, read_table
 from raterwise.io.matching import JoinReport
 from raterwise.io.scores import read_features, read_logits, read_numbers, read_outside
 from raterwise.io.tables import Joined, PredictionTable, join, no_labels, read_levels
 from raterwise.labels import Labels
+from raterwise.predictions import Predictions
 from raterwise.types import Array
 
 NO_MEMBERS = Members()
@@ -81,6 +83,14 @@ class Cases:
         if self.ensemble:
             return EnsembleBelief(self.of_rated(self.scores))
         return self.of_rated(self.table.probs)
+
+    def predictions(self, confidence: Array | None = None, outside: Any = None) -> Predictions:
+        """Return the rated cases as the library takes them, with what ranks all of the cases."""
+        weights, groups = self.of_rated(self.table.weights), self.of_rated(self.table.groups)
+        return predictions_of(
+            self.probs_or_belief(), self.require_labels(), weights, groups,
+            self.table.class_names, confidence=self.of_rated(confidence), outside=outside,
+        )  # fmt: skip
 
     def require_labels(self) -> Labels:
         """Return the labels where there are any; otherwise say how to give them."""

@@ -6,7 +6,7 @@ Answers come as counts (positives_FINDING, raters_FINDING), as a column per rate
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -43,6 +43,7 @@ from raterwise.io.unused_columns import unused_columns
 from raterwise.io.values import as_yes_or_no, id_at
 from raterwise.labels import Labels
 from raterwise.labels.duplicates import DUPLICATES
+from raterwise.predictions import Predictions
 from raterwise.rules import choose, listed
 from raterwise.types import Array
 
@@ -62,15 +63,13 @@ class Findings(NamedTuple):
     answers: Answers | None = None
     rater_ids: tuple[Hashable, ...] = ()
 
-    def each(self) -> Iterator[tuple[str, Array, Labels, dict[str, Any]]]:
-        """Yield each finding's name, the probabilities and labels, `groups` and `weights`."""
-        for i, name in enumerate(self.names):
-            rated = self.raters[:, i] > 0
-            positives, raters = self.positives[rated, i], self.raters[rated, i]
-            labels = Labels.from_counts(np.stack((raters - positives, positives), axis=1))
-            told = {"groups": self.groups, "weights": self.weights}
-            known = {key: None if all_ is None else all_[rated] for key, all_ in told.items()}
-            yield name, self.probs[rated, i], labels, known
+    def finding(self, i: int) -> Predictions:
+        """Return the cases of which somebody rated the i-th finding, with what was said of it."""
+        counts = np.stack((self.raters - self.positives, self.positives), axis=2)[:, i]
+        return Predictions.of(
+            self.probs[:, i], Labels.from_counts(counts), groups=self.groups,
+            weights=self.weights, on_unrated="drop",
+        )  # fmt: skip
 
     def take(self, rows: Array) -> Findings:
         """Return the findings of the chosen cases, in the order chosen."""
