@@ -14,7 +14,7 @@ ROWS = (
         "Agreement of the raters beyond chance (1 is perfect, 0 is chance).",
         "none", "Fleiss 1971; Fleiss, Levin & Paik 2003",
         plan=recipes.agreement_plan, formula=lambda table: agreement.fleiss_from_sums(table.fleiss),
-        least_raters=2, undefined="all labels are of one class",
+        needs_raters=2, undefined="all labels are of one class",
         tags=frozenset({"of_pairs"}),
         bounds=(-1.0, 1.0),
         headline=(6, 6),

@@ -29,7 +29,7 @@ ROWS = (
         "the loss that a better model could avoid.",
         "lower", "LH eqs 9-10",
         plan=recipes.binned("per_class", "case", 2), formula=proper.epistemic_loss,
-        options={"estimator": "unbiased"}, least_raters=2,
+        options={"estimator": "unbiased"},
         tags=common.BY_CLASS, shape="signed_loss", bounds=(-math.inf, 2.0),
     ),
     Metric(
@@ -37,9 +37,7 @@ ROWS = (
         "The part of the squared loss that is the raters' own disagreement.",
         "none", "LH eq 6",
         plan=recipes.binned("per_class", "case", 2), formula=proper.irreducible_loss,
-        least_raters=2,
-        tags=common.BY_CLASS,
-        bounds=common.UNIT,
+        tags=common.BY_CLASS, bounds=common.UNIT,
     ),
     Metric(
         "calibration_loss", "Calibration loss", "Label histograms",
@@ -61,7 +59,7 @@ ROWS = (
         "How much the truth varies among cases that get the same probability.",
         "lower", "LH eqs 33-36",
         plan=recipes.binned("per_class", "case", 2), formula=proper.dispersion_loss,
-        options=common.LH, least_raters=2, tags=common.BY_CLASS | {"variance"},
+        options=common.LH, tags=common.BY_CLASS | {"variance"},
     ),
     Metric(
         "refinement_loss", "Refinement loss", "Label histograms",
@@ -78,7 +76,7 @@ ROWS = (
         "lower", "LH eq 6, appendix B.4; Kull & Flach 2015",
         plan=recipes.binned("per_class", "case", 2), formula=proper.grouping_loss,
         options={"bins": 15, "estimator": "debiased"},
-        least_raters=2, in_all=False, tags=common.BY_CLASS | {"variance"},
+        in_all=False, tags=common.BY_CLASS | {"variance"},
         cannot_tell="What the model tells apart within a bin: wide bins make it large. The "
         "dispersion loss does not count that.",
     ),
@@ -87,7 +85,6 @@ ROWS = (
         "Squared loss of the predicted probability that two raters differ.",
         "lower", "LH eq 40",
         plan=recipes.binned("disagreement", "case", 2), formula=proper.expected_squared_loss,
-        least_raters=2,
         shape="loss", bounds=common.UNIT,
     ),
     Metric(
@@ -95,34 +92,32 @@ ROWS = (
         "Squared gap between predicted and observed disagreement.",
         "lower", "LH eqs 42-45",
         plan=recipes.binned("disagreement", "case", 2), formula=proper.calibration_loss,
-        options=common.LH, least_raters=2, error=True, bounds=common.UNIT,
+        options=common.LH, error=True, bounds=common.UNIT,
     ),
     Metric(
         "disagreement_calibration_error", "Disagreement calibration error", "Disagreement",
         "Typical gap between predicted and observed disagreement.",
         "lower", "LH eqs 42-45",
         plan=recipes.binned("disagreement", "case", 2), formula=proper.calibration_error,
-        options=common.LH, least_raters=2, error=True, bounds=common.UNIT, curve="disagreement",
+        options=common.LH, error=True, bounds=common.UNIT, curve="disagreement",
     ),
     Metric(
         "prior_epistemic_loss", "Epistemic loss before an expert label", "Disagreement",
         "Epistemic loss of the belief's mean, against the raters that are left when one is set "
         "aside.",
         "lower", "LH Table 2", plan=recipes.per_case("prior_epistemic_loss", 3),
-        formula=proper.mean_score, least_raters=3, needs="belief",
+        formula=proper.mean_score, needs="belief",
     ),
     Metric(
         "posterior_epistemic_loss", "Epistemic loss after an expert label", "Disagreement",
         "The same after the belief has seen the label of the rater set aside.",
         "lower", "LH Table 2", plan=recipes.per_case("posterior_epistemic_loss", 3),
-        formula=proper.mean_score, least_raters=3, needs="belief",
-        undefined=IMPOSSIBLE,
+        formula=proper.mean_score, needs="belief", undefined=IMPOSSIBLE,
     ),
     Metric(
         "posterior_gain", "Gain from an expert label", "Disagreement",
         "How much an expert's label lowers the epistemic loss: before minus after.",
         "higher", "LH Table 2", plan=recipes.per_case("posterior_gain", 3),
-        formula=proper.mean_score, least_raters=3, needs="belief",
-        undefined=IMPOSSIBLE,
+        formula=proper.mean_score, needs="belief", undefined=IMPOSSIBLE,
     ),
 )  # fmt: skip
