@@ -11,7 +11,6 @@ from rich.text import Text
 
 from raterwise.cli import options
 from raterwise.cli.options import RATINGS, in_panel
-from raterwise.cli.reading import NOTES
 from raterwise.cli.show import (
     cases,
     interval,
@@ -20,6 +19,7 @@ from raterwise.cli.show import (
     p_value,
     plain_table,
     print_table,
+    print_warnings,
 )
 from raterwise.cli.table_options import RatingOptions, table_columns
 from raterwise.cli.writing import Pages, announce, origin_of, write_json
@@ -122,7 +122,6 @@ def agreement(
             group_column=group_column, delimiter=delimiter, encoding=encoding,
         )  # fmt: skip
         table = read_rated(ratings, told)
-        NOTES.set((*NOTES.get(), *table.ratings.notes))
         report("resampling", 0.2)
         found = rater_agreement(
             table.ratings.labels, table.groups, scales=SCALES[table.scale], **asked
@@ -189,6 +188,7 @@ def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:
         )
     if found.single:
         console.print(Text(f"Left out: {cases(found.single)} with fewer than two ratings."))
+    print_warnings(table.ratings.notes, console)
     console.print(Text(_exchangeable(found)))
     if found.raters:
         print_table(_raters_table(table, found), console)

@@ -107,18 +107,33 @@ def read_tables(
     beside = source is not None and source == predictions
     table = read_table(told, predictions, beside=beside, used=used)
     table = replace(table, columns=(*table.columns, *used))
-    rated = ratings_of_table(told, source, table, beside=beside)
-    notes = table.notes
     if not beside and not is_npz(predictions):
-        notes = (*notes, *unused_notes(told.open(predictions), table.columns))
-    notes = tuple(dict.fromkeys((*notes, *(rated.notes if rated is not None else ()))))
-    table = replace(table, notes=notes)
-    joined = join(table, rated, allow_unmatched=told.allow_unmatched)
+        unused = unused_notes(told.open(predictions), table.columns)
+        table = replace(table, notes=(*table.notes, *unused))
+    return with_ratings(told, table, source, beside=beside)
+
+
+def with_ratings(
+    told: TableColumns,
+    table: PredictionTable,
+    source: Path | None,
+    *,
+    beside: bool,
+    some: bool = False,
+) -> tuple[PredictionTable, Joined]:
+    """Return a table with what there is to know of its ratings, and its cases joined to them.
+
+    With `some`, cases without ratings are no mistake.
+    """
+    rated = ratings_of_table(told, source, table, beside=beside)
+    joined = join(table, rated, allow_unmatched=told.allow_unmatched or some)
+    if joined.report.without_predictions and not told.allow_unmatched:
+        join(table, rated)  # which explains what does not match
+    notes = (*table.notes, *(rated.notes if rated is not None else ()))
     if again := joined.report.loosely:
         of = f"{again} of {joined.report.cases} cases"
-        said = f"the ids of {of} are written otherwise in the ratings (loose_ids)"
-        table = replace(table, notes=(*table.notes, said))
-    return table, joined
+        notes += (f"the ids of {of} are written otherwise in the ratings (loose_ids)",)
+    return replace(table, notes=tuple(dict.fromkeys(notes))), joined
 
 
 def predictions_of_tables(
