@@ -135,16 +135,14 @@ def untold_digest(folder: Path, part: streams.Part) -> Digest:
     raise OSError("the disk is gone")
 
 
-def test_a_part_that_fails_is_tried_again_as_often_as_asked(
-    client: Any, job: Any, tmp_path: Path
-) -> None:
-    """Two retries are three attempts, whether results are added there or come back."""
+def test_a_part_that_fails_is_tried_once_more(client: Any, job: Any, tmp_path: Path) -> None:
+    """There are two attempts, whether results are added there or come back."""
     for i, run in enumerate((merged_on_cluster, results_on_cluster)):
         folder = tmp_path / str(i)
         folder.mkdir()
         with pytest.raises(rw.InvalidInputError, match="the disk is gone"):
-            list(run(partial(untold_digest, folder), job[1][:1], client, retries=2))
-        assert len(list(folder.iterdir())) == 3
+            list(run(partial(untold_digest, folder), job[1][:1], client))
+        assert len(list(folder.iterdir())) == 2
 
 
 def test_a_part_that_fails_is_named(client: Any, job: Any, tmp_path: Path) -> None:
@@ -157,9 +155,9 @@ def test_a_part_that_fails_is_named(client: Any, job: Any, tmp_path: Path) -> No
         digests.digest_of_parts(request, bad, cluster=client)
     function = partial(failing_digest, request)
     with pytest.raises(rw.InvalidInputError, match=r"t\.parquet, row group 7.*the disk is gone"):
-        merged_on_cluster(function, parts, client, retries=0)
+        merged_on_cluster(function, parts, client)
     with pytest.raises(rw.InvalidInputError, match=r"t\.parquet, row group 7.*the disk is gone"):
-        list(results_on_cluster(function, parts, client, retries=0))
+        list(results_on_cluster(function, parts, client))
 
 
 def test_stopping_leaves_nothing_behind(client: Any, job: Any) -> None:
@@ -190,7 +188,6 @@ def test_a_run_goes_on_where_it_was_killed(client: Any, job: Any, tmp_path: Path
             parts,
             client,
             checkpoint=kept,
-            retries=0,
         )  # fmt: skip
     assert [kept.has(i) for i in range(9)] == [True] * 7 + [False] * 2
     before = (tmp_path / "kept" / "part_000003.npz").stat().st_mtime_ns

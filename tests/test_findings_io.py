@@ -12,7 +12,7 @@ import pytest
 
 import raterwise as rw
 from raterwise.io.findings import Findings, join_findings, read_finding_ratings
-from raterwise.io.layouts import RatingColumns, TableColumns
+from raterwise.io.layouts import TableColumns
 from raterwise.io.tables import read_predictions
 
 # Three cases; edema was rated by readers 1 and 2, and by one of them in n3; mass by reader 1 alone.
@@ -46,7 +46,7 @@ def joined(folder: Path, ratings: str, probs: str = PROBS, **options: Any) -> Fi
     """Read both tables and join them."""
     table = read_predictions(saved(folder, probs, "p.csv"), exclusive=False)
     finding = options.pop("finding_column", None)
-    told = TableColumns(ratings=options.pop("where", RatingColumns()), **options)
+    told = TableColumns(**options)
     answers = read_finding_ratings(
         saved(folder, ratings), table.class_names, told, finding_column=finding
     )
@@ -76,7 +76,7 @@ def test_a_form_that_a_reader_filled_in(tmp_path: Path) -> None:
     text = READINGS.replace("case,reader,edema", "Image ID,Reader ID,edema")
     lines = text.splitlines()
     text = "\n".join([f"{lines[0]},Other,Date", *(f"{line},NO,2024-01-02" for line in lines[1:])])
-    told = TableColumns("Image ID", ratings=RatingColumns(rater_column="Reader ID"))
+    told = TableColumns("Image ID", rater_column="Reader ID")
     table = read_finding_ratings(saved(tmp_path, text), ["edema", "mass"], told, by_rater=True)
     assert (table.positives.tolist(), table.raters.tolist()) == (POSITIVES, RATERS)
     assert table.answers is not None
@@ -140,11 +140,11 @@ def test_names_that_end_in_other_names(tmp_path: Path) -> None:
 def test_another_prefix_and_other_columns(tmp_path: Path) -> None:
     """--rater-prefix, and the names of the columns of a long table."""
     wide = WIDE.replace("reader_", "dr_")
-    found = joined(tmp_path, wide, where=RatingColumns(rater_prefix="dr_"))
+    found = joined(tmp_path, wide, rater_prefix="dr_")
     assert found.positives.tolist() == POSITIVES and found.raters.tolist() == RATERS
     text = LONG.replace("case,reader,finding,label", "case,who,what,said")
-    columns = RatingColumns(rater_column="who", rating_column="said")
-    found = joined(tmp_path, text, where=columns, finding_column="what")
+    columns = {"rater_column": "who", "rating_column": "said", "finding_column": "what"}
+    found = joined(tmp_path, text, **columns)
     assert found.positives.tolist() == POSITIVES and found.raters.tolist() == RATERS
 
 
@@ -155,7 +155,7 @@ def test_a_layout_chooses_between_counts_and_answers(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'edema' must have counts or answers of raters"):
         joined(tmp_path, text, probs)
     taken = {
-        layout: joined(tmp_path, text, probs, where=RatingColumns(layout=layout)).positives.sum()
+        layout: joined(tmp_path, text, probs, ratings_layout=layout).positives.sum()
         for layout in ("wide", "counts")
     }
     assert taken == {"wide": 0, "counts": 3}
@@ -268,13 +268,13 @@ BAD: dict[str, tuple[str, dict[str, Any], str]] = {
         "'A' has more than one row for 'mass' of case 'n3'",
     ),
     "columns of raters": (
-        WIDE, {"where": RatingColumns(rater_columns=["a"])}, "rater_columns: findings have col",
+        WIDE, {"rater_columns": ["a"]}, "rater_columns: findings have col",
     ),
     "columns of counts": (
-        WIDE, {"where": RatingColumns(count_prefix="n_")}, "count_prefix: findings have columns",
+        WIDE, {"count_prefix": "n_"}, "count_prefix: findings have columns",
     ),
     "a column of findings": (
-        WIDE, {"where": RatingColumns(layout="wide"), "finding_column": "x"},
+        WIDE, {"ratings_layout": "wide", "finding_column": "x"},
         "finding_column: does not go with the layout 'wide'",
     ),
     "no such column": (LONG, {"finding_column": "x"}, "finding_column: must name a column of"),

@@ -138,9 +138,28 @@ def test_ratings_alone_take_encodings_and_duplicates() -> None:
     code, said = run(f"{words} --encoding cp1252 --ignore-case")
     assert code == 2 and "(--duplicates last takes the last one" in said
     code, said = run(f"{words} --encoding cp1252 --ignore-case --duplicates last")
-    assert code == 0 and "note: r.csv: 1 rating is a repeat by the same rater" in said
+    assert code == 0 and "warning: r.csv: 1 rating is a repeat by the same rater" in said
     found = json.loads(Path("o.json").read_text(encoding="utf-8"))
     assert found["class_names"] == ["x", "y"] and len(found["warnings"]) == 1
     # Pairs agree in a (x, x) and not in b (y, x): observed 1/2; by chance (3/4)² + (1/4)² = 5/8.
     kappa = (1 / 2 - 5 / 8) / (1 - 5 / 8)
     assert found["metrics"]["fleiss_kappa"]["value"] == pytest.approx(kappa, rel=1e-12)
+
+
+def test_what_there_is_to_know_of_ratings_reaches_what_commands_write() -> None:
+    """Two readers of four cases, one of whom rates the first case twice: once more than once."""
+    Path("p.csv").write_text("case,prob_x,prob_y\na,0.8,0.2\nb,0.6,0.4\nc,0.3,0.7\nd,0.1,0.9\n")
+    twice = "case,reader,label\na,A,x\na,A,y\n" + "".join(
+        f"{case},{reader},{'x' if case in 'ab' else 'y'}\n" for case in "bcd" for reader in "AB"
+    )
+    Path("r.csv").write_text(f"{twice}a,B,x\n")
+    for words in (
+        "plan brier p.csv --cases 10 --raters 1",
+        "stability p.csv --metrics brier --fractions 1 --repeats 1",
+    ):
+        code, said = run(f"{words} --ratings r.csv --duplicates last --out o.json")
+        assert code == 0 and "warning: r.csv: 1 rating is a repeat" in said, said
+        warnings = json.loads(Path("o.json").read_text(encoding="utf-8"))["warnings"]
+        assert sum("1 rating is a repeat" in warning for warning in warnings) == 1
+    code, said = run("worklist p.csv --by disagreement --ratings r.csv --duplicates last")
+    assert code == 0 and "warning: r.csv: 1 rating is a repeat" in said, said

@@ -23,6 +23,7 @@ from raterwise.catalog import CATALOG
 from raterwise.cli import app
 from raterwise.cli.stability_curves import measure
 from raterwise.curves import ReliabilityCurve
+from raterwise.evaluate import predictions_of
 from raterwise.report import as_csv, as_latex, as_markdown, comparison_html, report_html
 from raterwise.report.confidence_verdict import Verdict
 from raterwise.report.key_figures import answers, key_figures
@@ -630,7 +631,7 @@ def test_everything_else_on_the_command_line(tmp_path: Path) -> None:
     again = Worklist.from_csv(tmp_path / "worklist.csv")
     assert (again.case_ids, again.class_names) == (listed.case_ids, listed.class_names)
     assert np.array_equal(again.posterior, listed.posterior, equal_nan=True)
-    found, _ = measure(probs, labels, ["ece"], fractions=[0.5, 1], repeats=2)
+    found, _ = measure(predictions_of(probs, labels), ["ece"], fractions=[0.5, 1], repeats=2)
     content = {"schema_version": 1, "metrics": {"ece": [one.to_dict() for one in found]}}
     (tmp_path / "stability.json").write_text(json.dumps(content), encoding="utf-8")
     files = [f"{name}={tmp_path / file}" for name, file in (

@@ -16,6 +16,7 @@ import raterwise as rw
 from raterwise.cli import app
 from raterwise.cli.stability import read_stability
 from raterwise.cli.stability_curves import measure, one_rater_each
+from raterwise.evaluate import predictions_of
 
 ROOT = Path(__file__).parents[1]
 
@@ -121,7 +122,7 @@ def test_what_it_reads_is_what_it_wrote(folder: Path) -> None:
     ]  # fmt: skip
     labels = rw.Labels.from_counts([[2, i % 2] for i in range(40)])
     probs = np.array([[0.6 + i / 100, 0.4 - i / 100] for i in range(40)])
-    again, _ = measure(probs, labels, ["ece"], repeats=2)
+    again, _ = measure(predictions_of(probs, labels), ["ece"], repeats=2)
     assert found[0].curve.values == pytest.approx(again[0].curve.values)
     assert found[0].variation == pytest.approx(again[0].variation)
     for text in ("[]", "{}", '{"schema_version": 9, "metrics": {}}', "no"):

@@ -21,7 +21,7 @@ import pytest
 
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_text_atomically
-from raterwise.io.layouts import RatingColumns, TableColumns
+from raterwise.io.layouts import TableColumns
 from raterwise.io.ratings import RatingTable, read_ratings
 from raterwise.io.tables import PredictionTable, join, read_predictions
 
@@ -312,11 +312,11 @@ def test_semicolons_when_told(tmp_path: Path) -> None:
 def test_count_columns_by_name_or_in_order(tmp_path: Path) -> None:
     """Columns named after the classes are matched by name; others come in the order given."""
     path = csv_file(tmp_path, "case,malignant,benign,n1,n2\nx,2,1,5,6\n")
-    named = TableColumns(ratings=RatingColumns(count_columns=["malignant", "benign"]))
+    named = TableColumns(count_columns=["malignant", "benign"])
     assert read_ratings(path, CLASSES, named).labels.counts.tolist() == [[1, 2]]
-    ordered = TableColumns(ratings=RatingColumns(count_columns=["n1", "n2"]))
+    ordered = TableColumns(count_columns=["n1", "n2"])
     assert read_ratings(path, CLASSES, ordered).labels.counts.tolist() == [[5, 6]]
-    prefixed = TableColumns(ratings=RatingColumns(count_prefix="n"))
+    prefixed = TableColumns(count_prefix="n")
     assert read_ratings(path, ("1", "2"), prefixed).labels.counts.tolist() == [[5, 6]]
 
 
@@ -477,96 +477,96 @@ def test_bad_predictions_are_refused(
 
 
 BAD_RATINGS = {
-    "no known layout": ("case,x\na,1\n", RatingColumns(), "ratings_layout: .* none fits .*'x'"),
+    "no known layout": ("case,x\na,1\n", TableColumns(), "ratings_layout: .* none fits .*'x'"),
     "two layouts": (
         "case,rater_1,count_benign,count_malignant\na,0,1,0\n",
-        RatingColumns(),
+        TableColumns(),
         "ratings_layout: .* wide and counts fit",
     ),
     "options of two layouts": (
         "case,x\na,1\n",
-        RatingColumns(rater_columns=["x"], count_prefix="x"),
+        TableColumns(rater_columns=["x"], count_prefix="x"),
         r"rater_columns and count_prefix: belong to different layouts .*\(wide, counts\)",
     ),
     "a layout and another's option": (
         "case,x\na,1\n",
-        RatingColumns(layout="long", rater_columns=["x"]),
+        TableColumns(ratings_layout="long", rater_columns=["x"]),
         "rater_columns: does not go with the layout 'long'",
     ),
     "an unknown layout": (
         "case\n",
-        RatingColumns(layout="tall"),
+        TableColumns(ratings_layout="tall"),
         "ratings_layout: must be one of wide, long, counts; got 'tall'",
     ),
     "no rating column": (
         "case,reader,malignancy\na,1,0\n",
-        RatingColumns(layout="long"),
+        TableColumns(ratings_layout="long"),
         r"rating_column: .* none of the usual \(label or rating; columns: .*'malignancy'",
     ),
     "two rater columns": (
         "case,reader,rater,label\na,1,1,0\n",
-        RatingColumns(),
+        TableColumns(),
         "rater_column: must name a column of t.csv; both reader and rater are there",
     ),
     "two rater prefixes": (
         "case,reader_1,rater_1\na,1,1\n",
-        RatingColumns(),
+        TableColumns(),
         "rater_prefix: must name one in t.csv; tried 'reader_', 'rater_'",
     ),
     "a prefix of nothing": (
         "case,x\na,1\n",
-        RatingColumns(rater_prefix="dr_"),
+        TableColumns(rater_prefix="dr_"),
         "rater_prefix: must be the beginning of a column's name in t.csv; tried 'dr_'",
     ),
     "the id as a rater": (
         "case,x\na,1\n",
-        RatingColumns(rater_columns=["case", "x"]),
+        TableColumns(rater_columns=["case", "x"]),
         "rater_columns: must not hold the id column 'case'",
     ),
     "rated twice": (
         "case,reader,label\na,1,0\na,2,0\na,1,1\n",
-        RatingColumns(),
+        TableColumns(),
         "a rater must rate a case once; '1' has more than one row for case 'a'",
     ),
     "an unknown class": (
         "case,reader,label\na,1,benign\na,2,Malign\n",
-        RatingColumns(),
+        TableColumns(),
         "column 'label': must hold classes; row 2 is 'Malign', and the classes are 'benign', 'mal",
     ),
     "names and codes mixed": (
         "case,reader,label\na,1,benign\na,2,1\n",
-        RatingColumns(),
+        TableColumns(),
         "row 2 is '1', and the classes are 'benign', 'malignant' .names and codes are mixed",
     ),
     "a mark for missing": (
         "case,reader,label\na,1,benign\na,2,NA\n",
-        RatingColumns(),
+        TableColumns(),
         r"row 2 is 'NA', .* \(if that is no rating: missing=\"NA\"\)",
     ),
-    "a half": ("case,rater_1\na,0.5\n", RatingColumns(), "row 1 is '0.5', and the classes are"),
+    "a half": ("case,rater_1\na,0.5\n", TableColumns(), "row 1 is '0.5', and the classes are"),
     "a class without counts": (
         "case,count_benign\na,1\n",
-        RatingColumns(),
+        TableColumns(),
         "count_prefix: must give one column of t.csv for each of .*; got 'count_benign'",
     ),
     "half a count": (
         "case,count_benign,count_malignant\na,1,1.5\n",
-        RatingColumns(),
+        TableColumns(),
         "'count_malignant': must hold whole numbers from 0; row 1 is 1.5",
     ),
     "a negative count": (
         "case,count_benign,count_malignant\na,1,0\nb,-1,1\n",
-        RatingColumns(),
+        TableColumns(),
         "'count_benign': must hold whole numbers from 0; row 2 is -1",
     ),
     "no count": (
         "case,count_benign,count_malignant\na,1,\n",
-        RatingColumns(),
+        TableColumns(),
         "'count_malignant': must not be empty; row 1 is",
     ),
     "the same id twice": (
         "case,rater_1\na,0\na,1\n",
-        RatingColumns(),
+        TableColumns(),
         r"column 'case': every case must have one row; these have more: 'a' \(keep one",
     ),
 }
@@ -574,11 +574,11 @@ BAD_RATINGS = {
 
 @pytest.mark.parametrize(("text", "columns", "message"), BAD_RATINGS.values(), ids=BAD_RATINGS)
 def test_bad_ratings_are_refused(
-    tmp_path: Path, text: str, columns: RatingColumns, message: str
+    tmp_path: Path, text: str, columns: TableColumns, message: str
 ) -> None:
     """Each mistake in a table of ratings, or in what is said about it, is named."""
     with pytest.raises(InvalidInputError, match=message):
-        read_ratings(csv_file(tmp_path, text), CLASSES, TableColumns(ratings=columns))
+        read_ratings(csv_file(tmp_path, text), CLASSES, columns)
 
 
 @pytest.mark.parametrize(
@@ -680,7 +680,7 @@ def test_columns_of_an_npz_file_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "t.npz", probs=PROBS, labels=[0, 1, 1, 0], ids=[1, 2, 3, 4])
     with pytest.raises(InvalidInputError, match="an NPZ file has no columns"):
         read_predictions(tmp_path / "t.npz", TableColumns(group_column="patient"))
-    told = TableColumns(ratings=RatingColumns(rater_prefix="r"))
+    told = TableColumns(rater_prefix="r")
     with pytest.raises(InvalidInputError, match="an NPZ file has no columns"):
         read_ratings(tmp_path / "t.npz", CLASSES, told)
 

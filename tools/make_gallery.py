@@ -23,6 +23,7 @@ from raterwise import plots
 from raterwise.cli.demo import further_parts
 from raterwise.cli.stability_curves import measure, named
 from raterwise.datasets import load_lidc_malignancy
+from raterwise.evaluate import predictions_of
 from raterwise.results import Results
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
@@ -66,7 +67,8 @@ def figures(results: Results, parts: dict[str, Any], data: object) -> None:
     plots.ReliabilityDisplay.from_results(
         after, ax=before_after.ax_, name="temperature-scaled", histogram=False
     )
-    steady, _ = measure(probs, labels, ("ece", "robust_ece"), groups=data.patients)
+    cases = predictions_of(probs, labels, groups=data.patients)
+    steady, _ = measure(cases, ("ece", "robust_ece"))
     curves = {name: one.curve for name, one in named(steady).items()}
     plan = rw.planning.plan("brier", probs, labels, groups=data.patients)
     made = {

@@ -8,7 +8,7 @@ from typing import Any
 TOP: dict[str, Any] = {"bins": 15, "question": "top_label", "per": "annotation"}
 ANY: tuple[str, ...] = ("top_label", "positive", "per_class", "predicted_class")
 ONE: tuple[str, ...] = ("top_label", "positive")
-BY_CLASS = frozenset({"by_class", "plugin_needs_one"})
+BY_CLASS = frozenset({"by_class"})
 UNIT = (0.0, 1.0)
 POSITIVE = (0.0, math.inf)
 LH: dict[str, Any] = {"bins": 15, "estimator": "debiased", "singletons": "zero"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from inspect import signature
 from typing import Any, Literal
 
 from numpy.typing import NDArray
@@ -68,7 +70,8 @@ class Metric:
     reference: str
     plan: Callable[[Options], Any]
     formula: Callable[..., NDArray[Any]]
-    """formula(table, **options) -> array over the table's leading axes."""
+    """formula(table, **options) -> array over the table's leading axes; it gets the options that
+    its parameters name."""
     prepare: Prepare = field(default=_as_it_is)
     exact: Callable[[Any, Options], tuple[float, float | None]] | None = None
     """The value of sorted scores, where the table for the interval is coarser, with a bound on its
@@ -79,12 +82,12 @@ class Metric:
     of_cells: Callable[[Any, Options], tuple[float, float | None]] | None = None
     """The value where cells stand for scores, with a bound on its error."""
     options: Options = field(default_factory=dict)
-    formula_options: tuple[str, ...] = ()
     table_options: tuple[str, ...] = ()
     """Options that its table depends on, besides the bins and what the plan says."""
     questions: tuple[str, ...] = ()
     """What `question` may be, where it is an option."""
-    least_raters: int = 1
+    needs_raters: int = 1
+    """How many labels each case needs, where its plan does not count them."""
     error: bool = False
     """A non-negative calibration error: its interval inverts a test."""
     calibrated: float | None = None
@@ -150,11 +153,16 @@ class Metric:
     tags: frozenset[str] = frozenset()
     """by_class: one value per class; of_pairs: compares raters with each other; by_level: made
     within sub-groups unless told otherwise; kernel: needs neighbours; variance: below 0 by
-    chance alone; of_cases: tells equal scores of different cases apart; plugin_needs_one: its
-    plug-in estimate needs one label per case only; other_scale: it may be less than the
-    gap between all that was said and all that was predicted; quantile: so it may, on the same
-    scale, for most cases can be nearer than the mean; infinite: it is, where it is undefined, and
-    so is a mean over images or findings of which one is."""
+    chance alone; of_cases: tells equal scores of different cases apart; other_scale: it may
+    be less than the gap between all that was said and all that was predicted; quantile: so
+    it may, on the same scale, for most cases can be nearer than the mean; infinite: it is,
+    where it is undefined, and so is a mean over images or findings of which one is."""
+
+    @cached_property
+    def formula_options(self) -> tuple[str, ...]:
+        """The options that the formula takes, which its parameters name."""
+        taken = signature(self.formula).parameters
+        return tuple(name for name in self.options if name in taken)
 
     def estimate(self, summary: Summary, options: Options) -> float:
         """Return the value of the metric."""
@@ -186,6 +194,11 @@ class Metric:
         """Whether it looks at a confidence of the user's own, or at cases from elsewhere."""
         return self.ranks or self.needs == "outside"
 
+    @cached_property
+    def least_raters(self) -> int:
+        """How many labels each case needs, unless other options need fewer."""
+        return max(self.needs_raters, _labels_of(self.plan(self.options)))
+
     @property
     def of_pairs(self) -> bool:
         """Whether it compares raters with each other."""
@@ -196,15 +209,15 @@ class Metric:
 
         Asked to drop single labels, it is of the same cases as the unbiased estimate.
         """
-        plugin = options.get("estimator") == "plugin" and "plugin_needs_one" in self.tags
-        return 1 if plugin and on_single == "error" else self.least_raters
+        if on_single != "error":
+            return self.least_raters
+        return max(self.needs_raters, _labels_of(self.plan(options)))
 
     def plan_of(self, options: Options, on_single: str = "error") -> Any:
         """Return the plan of the cases that have as many labels as are needed."""
         plan, needed = self.plan(options), self.raters_needed(options, on_single)
-        if needed <= getattr(plan, "least_raters", needed):
-            return plan
-        return replace(plan, least_raters=needed)
+        counts = hasattr(plan, "least_raters") and plan.least_raters < needed
+        return replace(plan, least_raters=needed) if counts else plan
 
     def plan_of_step(self, options: Options, on_single: str = "error") -> Any:
         """Return the plan of the table that `step` is made from; None where it needs none."""
@@ -278,6 +291,11 @@ class Metric:
     def can_take(self, name: str, value: Any) -> bool:
         """Tell whether an option is one of this metric's, with a value that it may have."""
         return name in self.options and (name != "question" or value in self.questions)
+
+
+def _labels_of(plan: Any) -> int:
+    """Return how many labels a plan needs of each case, 1 where it does not count them."""
+    return int(getattr(plan, "least_raters", 1))
 
 
 OF_THE_PREDICTION = ("top_label", "confidence", "with_outside")

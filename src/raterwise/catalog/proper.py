@@ -23,7 +23,7 @@ ROWS = (
         "Mean squared distance between the probabilities and what a rater says.",
         "lower", "Brier 1950; LH eqs 3-4, 8",
         plan=recipes.binned("per_class", "case"), formula=proper.brier,
-        options={"per": "case", "scale_by_half": "auto"}, formula_options=("scale_by_half",),
+        options={"per": "case", "scale_by_half": "auto"},
         label_loss=recipes.halved_squares_of_label, tags=frozenset({"by_level"}),
         shape="loss", step=recipes.halved_step_of_squares,
         bounds=(0.0, 2.0), most=recipes.most_of_squares,

@@ -11,8 +11,6 @@ from rich.text import Text
 
 from raterwise.cli import options
 from raterwise.cli.options import RATINGS, in_panel
-from raterwise.cli.parsing import comma_list
-from raterwise.cli.reading import NOTES
 from raterwise.cli.show import (
     cases,
     interval,
@@ -21,12 +19,12 @@ from raterwise.cli.show import (
     p_value,
     plain_table,
     print_table,
+    print_warnings,
 )
-from raterwise.cli.table_options import RatingOptions
+from raterwise.cli.table_options import RatingOptions, table_columns
 from raterwise.cli.writing import Pages, announce, origin_of, write_json
 from raterwise.inference.settings import Settings
 from raterwise.io.files import write_text_atomically
-from raterwise.io.layouts import TableColumns
 from raterwise.io.ratings import RatedTable, read_rated
 from raterwise.rater_agreement import RaterAgreement, rater_agreement
 from raterwise.report.words import natural
@@ -119,13 +117,11 @@ def agreement(
     Settings(**asked)  # which says at once what cannot be
     with files.progress() as report:
         report(f"reading {ratings.name}", 0.0)
-        told = TableColumns(
-            ratings=columns.ratings, class_names=comma_list(class_names), id_column=id_column,
-            group_column=group_column, missing=comma_list(columns.missing), delimiter=delimiter,
-            encoding=encoding, ignore_case=columns.ignore_case, duplicates=columns.duplicates,
+        told = table_columns(
+            **vars(columns), class_names=class_names, id_column=id_column,
+            group_column=group_column, delimiter=delimiter, encoding=encoding,
         )  # fmt: skip
         table = read_rated(ratings, told)
-        NOTES.set((*NOTES.get(), *table.ratings.notes))
         report("resampling", 0.2)
         found = rater_agreement(
             table.ratings.labels, table.groups, scales=SCALES[table.scale], **asked
@@ -192,6 +188,7 @@ def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:
         )
     if found.single:
         console.print(Text(f"Left out: {cases(found.single)} with fewer than two ratings."))
+    print_warnings(table.ratings.notes, console)
     console.print(Text(_exchangeable(found)))
     if found.raters:
         print_table(_raters_table(table, found), console)

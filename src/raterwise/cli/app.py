@@ -30,7 +30,6 @@ from raterwise.cli import (
     worklist,
 )
 from raterwise.cli.help import PlainHelp, in_plain_words, line_by_line, usage_in_words
-from raterwise.cli.reading import NOTES
 from raterwise.cli.spelling import as_options
 from raterwise.cli.writing import COMMAND_LINE
 from raterwise.errors import RaterwiseError
@@ -51,17 +50,12 @@ class OneLineErrors(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; what was typed is kept for the provenance of results."""
         COMMAND_LINE.set(shlex.join([self.program, *args]))
-        NOTES.set(())
         return list(super().parse_args(ctx, args))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn an error on purpose, or of the file system, into an exit code."""
         try:
-            done = super().invoke(ctx)
-            quiet = {"-q", "--quiet"} & set(shlex.split(COMMAND_LINE.get()))
-            for note in () if quiet else dict.fromkeys(NOTES.get()):
-                typer.echo(f"note: {as_options(note)}", err=True)
-            return done
+            return super().invoke(ctx)
         except BrokenPipeError:
             end_quietly()
         except (RaterwiseError, OSError) as error:

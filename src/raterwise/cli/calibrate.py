@@ -17,8 +17,13 @@ from raterwise.cli.members import Members, each_draw, write_draws
 from raterwise.cli.options import EVALUATION, OUTPUT, Asked, Drawn, in_panel, with_options
 from raterwise.cli.parsing import prevalences
 from raterwise.cli.reading import Cases, heard_warnings, read_cases, shared_names
-from raterwise.cli.show import difference_table, new_console, print_notes, print_table
-from raterwise.cli.spelling import as_options
+from raterwise.cli.show import (
+    difference_table,
+    new_console,
+    print_notes,
+    print_table,
+    print_warnings,
+)
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import (
     announce,
@@ -412,6 +417,5 @@ def _show(
     else:
         print_table(difference_table(comparison, "after", "before"), console)
         print_notes(comparison.models["after"], console)
-    for note in notes:
-        console.print(Text(f"warning: {as_options(note)}", style="yellow"))
+    print_warnings(notes, console)
     announce(console, files)

@@ -32,9 +32,9 @@ from raterwise.cli.show import (
     plain_table,
     print_notes,
     print_table,
+    print_warnings,
 )
 from raterwise.cli.show_findings import print_differences
-from raterwise.cli.spelling import as_options
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import (
     announce,
@@ -174,8 +174,7 @@ def compare(
         if not quiet:
             _print(console, found, each)
     if not quiet:
-        for warning in heard:
-            console.print(Text(f"warning: {warning}", style="yellow"))
+        print_warnings(heard, console)
         announce(console, files)
 
 
@@ -389,5 +388,5 @@ def _print(console: Console, found: Comparison, each: Mapping[str, Comparison]) 
         print_differences(each, found, console)
     shared, own = warnings_by_model(found.models)
     print_notes(replace(first, warnings=shared), console)
-    for name, warning in ((name, warning) for name, each in own.items() for warning in each):
-        console.print(Text(f"warning: {name}: {as_options(warning)}", style="yellow"))
+    for name, warnings in own.items():
+        print_warnings(warnings, console, f"{name}: ")

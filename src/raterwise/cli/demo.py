@@ -153,6 +153,7 @@ def further_parts(
 
     `results` are those of the model as it is. `begin` is the part of the progress done before.
     """
+    from raterwise.evaluate import predictions_of
     from raterwise.worklist import worklist
 
     rest = within(progress, begin, 1)
@@ -161,15 +162,9 @@ def further_parts(
     part = within(rest, 0.15, 0.4)
     after = _evaluated(data, probs, data.labels, CHANGED, part, results.options)
     differences, _ = paired(after, results)
-    found, _ = measure(
-        data.probs,
-        data.labels,
-        STEADY,
-        groups=data.patients,
-        repeats=REPEATS,
-        seed=results.options["seed"],
-        progress=within(rest, 0.7, 1),
-    )
+    cases = predictions_of(data.probs, data.labels, groups=data.patients)
+    steady, seed = within(rest, 0.7, 1), results.options["seed"]
+    found, _ = measure(cases, STEADY, repeats=REPEATS, seed=seed, progress=steady)
     now = belief.posterior(data.labels)
     ids = data.case_ids.tolist()
     return {

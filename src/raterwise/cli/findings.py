@@ -148,12 +148,12 @@ def asked_of_findings(metrics: Sequence[str], asked: Mapping[str, Any]) -> Mappi
 def of_each_finding(
     found: Findings, progress: Progress, make: Callable[..., Made]
 ) -> dict[str, Made]:
-    """Return what `make` says of the probabilities and labels of each finding."""
+    """Return what `make` says of the cases of each finding."""
     each: dict[str, Made] = {}
-    for i, (title, probs, labels, known) in enumerate(found.each()):
+    for i, title in enumerate(found.names):
         part = within(progress, i / len(found.names), (i + 1) / len(found.names), title)
         try:
-            each[title] = make(probs=probs, labels=labels, progress=part, **known)
+            each[title] = make(found.finding(i), progress=part)
         except RaterwiseError as error:
             raise InvalidInputError(f"{title}: {error}") from error
     return each

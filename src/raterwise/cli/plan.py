@@ -24,8 +24,8 @@ from raterwise.cli.findings import (
 )
 from raterwise.cli.options import Asked, in_panel, with_options
 from raterwise.cli.parsing import numbers, own_options
-from raterwise.cli.reading import Cases, heard_warnings, read_cases
-from raterwise.cli.show import new_console, number, plain_table, print_table
+from raterwise.cli.reading import heard_warnings, read_cases
+from raterwise.cli.show import new_console, number, plain_table, print_table, print_warnings
 from raterwise.cli.spelling import as_options
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import Files, announce, origin_of, write_json
@@ -90,6 +90,8 @@ def plan(
     the next reading should go to a new case or to another rater. With
     --multilabel the finding with the widest interval decides.
     """
+    from raterwise.planning import plan as planned
+
     files.check((predictions, ratings))
     drawn: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
     designs: dict[str, Any] = {
@@ -107,7 +109,8 @@ def plan(
         else:
             refuse_finding_column(finding_column)
             pilot = read_cases(predictions, ratings, tables)
-            found = _of_classes(metric, pilot, asked.told, report, **designs)
+            own = own_options(metric, asked.told)
+            found = planned(metric, pilot.predictions(), progress=report, **own, **designs)
             table, words = pilot.table, pilot.in_words()
     heard += table.notes
     costs = {"case_cost": case_cost, "reading_cost": reading_cost}
@@ -129,18 +132,6 @@ def plan(
         if each:
             _show_findings(console, each)
         announce(console, files.paths)
-
-
-def _of_classes(
-    metric: str, pilot: Cases, told: dict[str, Any], report: Progress, **asked: Any
-) -> StudyPlan:
-    from raterwise.planning import plan as planned
-
-    return planned(
-        metric, pilot.of_rated(pilot.table.probs), pilot.require_labels(),
-        groups=pilot.of_rated(pilot.table.groups), weights=pilot.of_rated(pilot.table.weights),
-        progress=report, **own_options(metric, told), **asked,
-    )  # fmt: skip
 
 
 def _of_findings(
@@ -228,8 +219,7 @@ def _show(
         console.print(Text(f"±: standard error of the simulation and of the pilot; {more}."))
     elif "width_error" in shown:
         console.print(Text("±: standard error of the pilot; a larger one makes it smaller."))
-    for warning in heard:
-        console.print(Text(f"warning: {as_options(warning)}", style="yellow"))
+    print_warnings(heard, console)
     if advice is not None:
         console.print(Text(advice, style="bold"))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
@@ -16,17 +15,16 @@ from numpy.typing import NDArray
 from raterwise import rules
 from raterwise.cli.members import Members
 from raterwise.cli.table_options import TableOptions
-from raterwise.io.cases import columns_of_draw, file_of_ratings, ratings_of_table, read_table
+from raterwise.evaluate import predictions_of
+from raterwise.io.cases import columns_of_draw, file_of_ratings, read_table, with_ratings
 from raterwise.io.matching import JoinReport
 from raterwise.io.scores import read_features, read_logits, read_numbers, read_outside
-from raterwise.io.tables import Joined, PredictionTable, join, no_labels, read_levels
+from raterwise.io.tables import Joined, PredictionTable, no_labels, read_levels
 from raterwise.labels import Labels
+from raterwise.predictions import Predictions
 from raterwise.types import Array
 
 NO_MEMBERS = Members()
-
-NOTES: ContextVar[tuple[str, ...]] = ContextVar("notes", default=())
-"""What to know about tables that were read; the program shows it when a command is done."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +43,8 @@ class Cases:
     """Of those M cases; None where there are no ratings at all."""
     dropped: dict[str, int]
     """How many cases have no labels, or labels and no prediction, by reason."""
+    about_ratings: tuple[str, ...] = ()
+    """What to know of the ratings, among the notes of the table."""
 
     def __len__(self) -> int:
         return len(self.table.probs)
@@ -81,6 +81,14 @@ class Cases:
         if self.ensemble:
             return EnsembleBelief(self.of_rated(self.scores))
         return self.of_rated(self.table.probs)
+
+    def predictions(self, confidence: Array | None = None, outside: Any = None) -> Predictions:
+        """Return the rated cases as the library takes them, with what ranks all of the cases."""
+        weights, groups = self.of_rated(self.table.weights), self.of_rated(self.table.groups)
+        return predictions_of(
+            self.probs_or_belief(), self.require_labels(), weights, groups,
+            self.table.class_names, confidence=self.of_rated(confidence), outside=outside,
+        )  # fmt: skip
 
     def require_labels(self) -> Labels:
         """Return the labels where there are any; otherwise say how to give them."""
@@ -238,16 +246,11 @@ def _features(
 def _with_labels(
     cases: Cases, source: Path | None, tables: TableOptions, rated: str, *, beside: bool
 ) -> Cases:
-    table = cases.table
-    beside = beside and table.ids is not None
-    ratings = ratings_of_table(tables.told, source, table, beside=beside)
-    NOTES.set((*NOTES.get(), *(ratings.notes if ratings is not None else ())))
-    joined = join(table, ratings, allow_unmatched=tables.allow_unmatched or rated == "some")
-    report = joined.report
-    if report.without_predictions and not tables.allow_unmatched:
-        join(table, ratings)  # which explains what does not match
-    rows = _rows_joined(table, report)
-    labels, dropped = joined.labels, dict(report.dropped)
+    beside = beside and cases.table.ids is not None
+    some = rated == "some"
+    table, joined = with_ratings(tables.told, cases.table, source, beside=beside, some=some)
+    rows = _rows_joined(table, joined.report)
+    labels, dropped = joined.labels, dict(joined.report.dropped)
     unrated = labels.num_raters == 0
     if unrated.any():
         if rated == "all" and tables.on_unrated == "error":
@@ -255,7 +258,10 @@ def _with_labels(
             raise rules.unrated("labels", number, len(labels), first)
         rows, labels = rows[~unrated], labels.take(~unrated)
         dropped["unrated"] = int(unrated.sum())
-    return replace(cases, rated=rows, labels=labels, dropped=dropped)
+    about = tuple(note for note in table.notes if note not in cases.table.notes)
+    return replace(
+        cases, table=table, rated=rows, labels=labels, dropped=dropped, about_ratings=about
+    )
 
 
 @contextmanager

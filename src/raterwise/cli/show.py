@@ -219,8 +219,13 @@ def print_notes(results: Results, console: Console) -> None:
             console.print(Text(f"left out: {counted} with too few raters for {titles}"))
         for reason, titles in titles_by((e.undefined, e.title) for e in results.values()):
             console.print(Text(f"undefined: {titles}: {as_options(reason)}", style="yellow"))
-    for warning in results.warnings:
-        console.print(Text(f"warning: {as_options(warning)}", style="yellow"))
+    print_warnings(results.warnings, console)
+
+
+def print_warnings(warnings: Iterable[str], console: Console, of: str = "") -> None:
+    """Print warnings, a line each; `of` is what they are about, "model: "."""
+    for warning in warnings:
+        console.print(Text(f"warning: {of}{as_options(warning)}", style="yellow"))
 
 
 def titles_by(pairs: Iterable[tuple[Any, str]]) -> Iterable[tuple[Any, str]]:

@@ -15,6 +15,7 @@ from raterwise.cli.show import (
     number,
     plain_table,
     print_table,
+    print_warnings,
     titles_by,
 )
 from raterwise.cli.spelling import as_options
@@ -106,7 +107,7 @@ def print_differences(found: Mapping[str, Comparison], means: Comparison, consol
     if errors and 2 * tests / (resamples + 1) > chance:  # no p-value of an error can be lower
         enough = math.ceil(round(2 * tests / chance, 6)) - 1
         told = f"{resamples:,} resamples are too few for a * at an error; {enough:,} are enough"
-        console.print(Text(f"warning: {told}", style="yellow"))
+        print_warnings([told], console)
 
 
 def _shown(d: Difference) -> str:

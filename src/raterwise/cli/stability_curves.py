@@ -15,11 +15,11 @@ from raterwise.catalog.metric import Given
 from raterwise.cli.findings import asked_of_findings, of_each_finding
 from raterwise.cli.parsing import own_options
 from raterwise.errors import InvalidInputError, UndefinedMetricError
-from raterwise.evaluate import predictions_of
 from raterwise.evaluation.request import Request
 from raterwise.inference.settings import Progress, within
 from raterwise.io.findings import Findings
 from raterwise.labels import Labels
+from raterwise.predictions import Predictions
 from raterwise.stability import SubsampleCurve, TotalVariation, subsample_curve
 from raterwise.stability.parts import Partition, paths_of
 from raterwise.stability.variation import variation_of
@@ -88,37 +88,31 @@ def parts_of_report(found: Sequence[MetricStability]) -> dict[str, dict[str, Any
 
 
 def measure(
-    probs: Any,
-    labels: Labels,
+    cases: Predictions,
     metrics: Sequence[str],
     *,
-    groups: Any = None,
-    weights: Any = None,
     fractions: Sequence[float] = (0.01, 0.05, 0.1, 0.25, 0.5, 1),
     repeats: int = 100,
     seed: int = 0,
     on_single: str = "error",
     asked: Mapping[str, Any] | None = None,
-    confidence: Any = None,
-    outside: Any = None,
     progress: Progress | None = None,
 ) -> tuple[list[MetricStability], list[str]]:
     """Return every metric with all labels and with one per case; and what could not be had.
 
-    `asked` are `bins`, `question`, `per` and `options`, `probs` perhaps a belief, as in `evaluate`.
+    `asked` is what `Asked.told` says of the metrics.
     """
-    whole = predictions_of(probs, labels, weights, groups, confidence=confidence, outside=outside)
-    request = Request.of(list(metrics), given=Given.of(whole), **(asked or {}))
+    request = Request.of(list(metrics), given=Given.of(cases), **(asked or {}))
     if missing := [row for row in request.rows if row.name not in request.asked]:
         raise InvalidInputError(f"--metrics: {missing[0].name}: {request.lacking(missing[0])}")
     if not metrics:
         raise InvalidInputError("--metrics: must name at least one metric; got none")
+    labels = cases.labels
     needed = {name: row.raters_needed(own) for name, (row, own) in request.asked.items()}
-    left_out = {name: labels.require_raters(n, on_single) for name, n in needed.items()}
     notes = [
         f"{count} cases with too few raters for {find(name).title}"
-        for name, count in left_out.items()
-        if count
+        for name, least in needed.items()
+        if (count := labels.require_raters(least, on_single))
     ]
     tasks = [(metric, EVERY) for metric in metrics]
     if labels.num_raters.max() > 1:
@@ -127,38 +121,22 @@ def measure(
             f"{find(m).title} with one rater: it needs {n}" for m, n in needed.items() if n > 1
         ]
         tasks = [task for task in tasks if task[1] == EVERY or needed[task[0]] == 1]
-    single = one_rater_each(labels, seed)
+    by = {EVERY: cases, ONE: replace(cases, labels=one_rater_each(labels, seed))}
     found = []
     for i, (metric, raters) in enumerate(tasks):
-        rows = np.flatnonzero(labels.num_raters >= needed[metric])
-        chosen = (labels if raters == EVERY else single).take(rows)
-        patients = None if groups is None else np.asarray(groups)[rows]
-        own = own_options(metric, asked or {})
-        what = f"{find(metric).title}, {raters}"
+        row, enough = find(metric), labels.num_raters >= needed[metric]
+        part = by[raters].take(enough).without_absent_patients()
+        if not row.takes_confidence:  # a metric alone would refuse what it does not look at
+            part = replace(part, confidence=None, outside=None)
+        own, what = own_options(metric, asked or {}), f"{row.title}, {raters}"
         begin, middle, end = ((i + share) / len(tasks) for share in (0, CURVES_SHARE, 1))
-        part = probs.take(rows) if whole.belief is not None else np.asarray(probs)[rows]
-        told: dict[str, Any] = {"groups": patients}
-        if find(metric).takes_confidence:  # of each metric alone, the others would refuse them
-            told["outside"] = outside
-            told["confidence"] = None if confidence is None else confidence[rows]
-        told["weights"] = None if weights is None else np.asarray(weights)[rows]
-        curve = subsample_curve(
-            metric,
-            part,
-            chosen,
-            fractions,
-            repeats,
-            seed,
-            progress=within(progress, begin, middle, what),
-            **told,
-            **own,
-        )
-        if "infinite" in find(metric).tags and not np.isfinite(curve.full):
-            notes.append(f"{what}: {find(metric).undefined}")
+        first, rest = within(progress, begin, middle, what), within(progress, middle, end, what)
+        curve = subsample_curve(metric, part, None, fractions, repeats, seed, progress=first, **own)
+        if "infinite" in row.tags and not np.isfinite(curve.full):
+            notes.append(f"{what}: {row.undefined}")
             continue
-        known = predictions_of(part, chosen, **told)
         parts = Partition(repeats=repeats, seed=seed)
-        paths = paths_of(known, request.asked[metric], parts, within(progress, middle, end, what))
+        paths = paths_of(part, request.asked[metric], parts, rest)
         found.append(MetricStability(metric, raters, curve, variation_of(paths), paths))
     if not found:
         raise UndefinedMetricError("; ".join(notes))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from raterwise.cli.options import in_panel
-from raterwise.cli.parsing import comma_list
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import with_notes
 from raterwise.errors import InvalidInputError
@@ -19,6 +18,12 @@ from raterwise.io.unused_columns import unused_notes, unused_patients
 from raterwise.results import Results
 
 SCALE = "More cases than memory"
+STREAMED = (
+    *("prob_prefix", "prob_columns", "class_names", "label_column", "group_column"),
+    *("weight_column", "rater_columns", "rater_prefix", "count_columns", "count_prefix"),
+    *("missing", "normalize", "percent", "ignore_case"),
+)
+"""The options of columns that a stream has."""
 
 
 @dataclass(frozen=True)
@@ -127,13 +132,8 @@ def stream_columns(
             f"duplicates: a stream has one row a case, so no rater says anything twice; got "
             f"{tables.duplicates!r}"
         )
-    same = (
-        *("prob_prefix", "label_column", "rater_prefix", "count_prefix"),
-        *("normalize", "percent", "ignore_case", "group_column", "weight_column"),
-    )
-    lists = ("prob_columns", "class_names", "rater_columns", "count_columns", "missing")
+    told = tables.told
     return {
-        **{name: getattr(tables, name) for name in same},
+        **{name: getattr(told, name) for name in STREAMED},
         "confidence_column": confidence_column,
-        **{name: comma_list(getattr(tables, name)) for name in lists},
     }

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal
 
 from raterwise.cli.options import COLUMNS, EVALUATION, RATINGS, in_panel
 from raterwise.cli.parsing import comma_list
 from raterwise.errors import InvalidInputError
-from raterwise.io.layouts import RatingColumns, TableColumns
+from raterwise.io.layouts import TableColumns
 from raterwise.labels.duplicates import Duplicates
 from raterwise.types import OnUnrated
+
+LISTS = ("prob_columns", "class_names", "missing", "rater_columns", "count_columns")
+"""Options that hold several values, a,b,c."""
 
 
 @dataclass(frozen=True)
@@ -107,19 +110,6 @@ class RatingOptions:
         ),
     ] = "error"
 
-    @property
-    def ratings(self) -> RatingColumns:
-        """Where the ratings are."""
-        return RatingColumns(
-            layout=self.ratings_layout,
-            rater_columns=comma_list(self.rater_columns),
-            rater_prefix=self.rater_prefix,
-            rater_column=self.rater_column,
-            rating_column=self.rating_column,
-            count_columns=comma_list(self.count_columns),
-            count_prefix=self.count_prefix,
-        )
-
 
 @dataclass(frozen=True)
 class TableOptions(RatingOptions, ColumnOptions):
@@ -149,20 +139,15 @@ class TableOptions(RatingOptions, ColumnOptions):
     @property
     def told(self) -> TableColumns:
         """The same for the reader of the library."""
-        same = (
-            *("id_column", "prob_prefix", "label_column", "group_column", "weight_column"),
-            *("delimiter", "encoding", "normalize", "percent", "ignore_case"),
-            *("ratings", "ratings_id_column", "allow_unmatched", "loose_ids"),
-        )
-        return TableColumns(
-            prob_columns=comma_list(self.prob_columns),
-            class_names=comma_list(self.class_names) or None,
-            missing=comma_list(self.missing),
-            duplicates=self.duplicates,
-            **{name: getattr(self, name) for name in same},
-        )
+        return table_columns(**{f.name: getattr(self, f.name) for f in fields(TableColumns)})
 
     def refuse_weights(self, command: str) -> None:
         """Refuse a column of weights where it would be left unread."""
         if self.weight_column is not None:
             raise InvalidInputError(f"weight_column: raterwise {command} knows no weights of cases")
+
+
+def table_columns(**given: Any) -> TableColumns:
+    """Return options as the reader of the library takes them: a,b,c is a list there."""
+    lists = {name: comma_list(given.get(name)) for name in LISTS}
+    return TableColumns(**{**given, **lists, "class_names": lists["class_names"] or None})

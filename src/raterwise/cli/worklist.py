@@ -13,7 +13,7 @@ from rich.text import Text
 from raterwise.cli import model_options, options
 from raterwise.cli.members import Members
 from raterwise.cli.reading import Cases, read_cases
-from raterwise.cli.show import new_console, number, plain_table, print_table
+from raterwise.cli.show import new_console, number, plain_table, print_table, print_warnings
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import announce, check_html, check_outputs, origin_of
 from raterwise.errors import InvalidInputError
@@ -226,6 +226,7 @@ def _show(found: Worklist, total: int, cases: Cases, top: int | None, out: Path 
     if not known:
         told = "α0, how sure to be of each case, is unknown, and so what an answer would change."
         console.print(Text(told))
+    print_warnings(cases.about_ratings, console)
     if out is not None:
         console.print(Text(f"Written: {out} ({len(found)} cases)"), soft_wrap=True)
 

@@ -239,23 +239,16 @@ def _over_raters(value: float, measures: Sequence[Measure]) -> Linearised | None
 def _ends(
     value: float, found: Linearised | None, measures: Sequence[Measure]
 ) -> tuple[float, float] | None:
+    """Return the interval of the metric's shape around a value with that error, if any.
+
+    `found` is None where some unit cannot be left out: most shapes have no interval then.
+    """
     first, row = measures[0], measures[0].row
     level = first.pass_.settings.level
     if row.shape == "separation" and len(measures) == 1 and first.channels == 1:
-        inside, outside = first.units
-        raters = np.ones(inside + outside)
-        if first.own.get("per") == "annotation":  # a case from elsewhere has no raters
-            raters[:inside] = first.pass_.raters
-        mass, hits = (first.cells.sums_by_unit(field) / raters for field in (1, 4))
-        return separation_interval(found, value, (hits, mass - hits), level)
-    if found is None and len(measures) > 1:
-        # One finding has a single positive or negative case: as if all erred together.
-        alone = [_alone(m) for m in measures]
-        known = [ends for ends in alone if ends is not None]
-        if len(known) == len(alone):
-            return float(np.mean([low for low, _ in known])), float(np.mean([h for _, h in known]))
+        return _of_separation(value, found, first)
     if found is None:
-        return None
+        return _of_each_alone(measures) if len(measures) > 1 else None
     if row.counts_positives:
         return _of_positives(found, measures)
     if row.shape == "difference" and first.pass_.rater_draws is None:
@@ -268,6 +261,30 @@ def _ends(
         each = [m.step() for m in measures]
         steps = {k: float(np.mean([step[k] for step in each])) for k in each[0]}
     return _ends_of_mean(row.shape, found, level, steps, _within(first)[1])
+
+
+def _of_separation(
+    value: float, found: Linearised | None, measure: Measure
+) -> tuple[float, float] | None:
+    """Return the interval of an area over pairs of a right and a wrong case."""
+    inside, outside = measure.units
+    raters = np.ones(inside + outside)
+    if measure.own.get("per") == "annotation":  # a case from elsewhere has no raters
+        raters[:inside] = measure.pass_.raters
+    mass, hits = (measure.cells.sums_by_unit(field) / raters for field in (1, 4))
+    return separation_interval(found, value, (hits, mass - hits), measure.pass_.settings.level)
+
+
+def _of_each_alone(measures: Sequence[Measure]) -> tuple[float, float] | None:
+    """Return the mean of the ends of several findings, as if all erred together.
+
+    So it is where one of them has a single positive or negative case.
+    """
+    alone = [_alone(m) for m in measures]
+    known = [ends for ends in alone if ends is not None]
+    if len(known) < len(alone):
+        return None
+    return float(np.mean([low for low, _ in known])), float(np.mean([high for _, high in known]))
 
 
 def _ends_of_mean(

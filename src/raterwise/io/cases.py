@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
-from raterwise.io.layouts import RatingColumns, TableColumns, usual_layouts
+from raterwise.io.layouts import TableColumns, usual_layouts
 from raterwise.io.npz import is_npz
 from raterwise.io.ratings import RatingTable, read_ratings
 from raterwise.io.tables import Joined, PredictionTable, join, read_predictions
@@ -36,7 +36,7 @@ def columns_of_draw(told: TableColumns, file: Path) -> TableColumns:
 
 def file_of_ratings(told: TableColumns, predictions: Path, ratings: Path | None) -> Path | None:
     """Return the file to read ratings from: the one given, that of the predictions, or none."""
-    said = told.ratings.layout is not None or bool(told.ratings.named)
+    said = told.ratings_layout is not None or bool(told.ratings_named)
     if told.label_column is not None and (ratings is not None or said):
         raise InvalidInputError(
             f"label_column: is for one label per case, and {told.label_column!r} would be left "
@@ -107,18 +107,33 @@ def read_tables(
     beside = source is not None and source == predictions
     table = read_table(told, predictions, beside=beside, used=used)
     table = replace(table, columns=(*table.columns, *used))
-    rated = ratings_of_table(told, source, table, beside=beside)
-    notes = table.notes
     if not beside and not is_npz(predictions):
-        notes = (*notes, *unused_notes(told.open(predictions), table.columns))
-    notes = tuple(dict.fromkeys((*notes, *(rated.notes if rated is not None else ()))))
-    table = replace(table, notes=notes)
-    joined = join(table, rated, allow_unmatched=told.allow_unmatched)
+        unused = unused_notes(told.open(predictions), table.columns)
+        table = replace(table, notes=(*table.notes, *unused))
+    return with_ratings(told, table, source, beside=beside)
+
+
+def with_ratings(
+    told: TableColumns,
+    table: PredictionTable,
+    source: Path | None,
+    *,
+    beside: bool,
+    some: bool = False,
+) -> tuple[PredictionTable, Joined]:
+    """Return a table with what there is to know of its ratings, and its cases joined to them.
+
+    With `some`, cases without ratings are no mistake.
+    """
+    rated = ratings_of_table(told, source, table, beside=beside)
+    joined = join(table, rated, allow_unmatched=told.allow_unmatched or some)
+    if joined.report.without_predictions and not told.allow_unmatched:
+        join(table, rated)  # which explains what does not match
+    notes = (*table.notes, *(rated.notes if rated is not None else ()))
     if again := joined.report.loosely:
         of = f"{again} of {joined.report.cases} cases"
-        said = f"the ids of {of} are written otherwise in the ratings (loose_ids)"
-        table = replace(table, notes=(*table.notes, said))
-    return table, joined
+        notes += (f"the ids of {of} are written otherwise in the ratings (loose_ids)",)
+    return replace(table, notes=tuple(dict.fromkeys(notes))), joined
 
 
 def predictions_of_tables(
@@ -267,35 +282,18 @@ def read_cases(
     >>> round(rw.evaluate(cases, metrics="brier", resamples=0)["brier"].value, 4)
     0.1562
     """
-    columns = RatingColumns(
-        layout=ratings_layout,
-        rater_columns=tuple(rater_columns),
-        rater_prefix=rater_prefix,
-        rater_column=rater_column,
-        rating_column=rating_column,
-        count_columns=tuple(count_columns),
-        count_prefix=count_prefix,
-    )
     told = TableColumns(
-        id_column=id_column,
-        prob_prefix=prob_prefix,
-        prob_columns=tuple(prob_columns),
+        id_column=id_column, prob_prefix=prob_prefix, prob_columns=tuple(prob_columns),
         class_names=None if class_names is None else tuple(class_names),
-        label_column=label_column,
-        group_column=group_column,
-        weight_column=weight_column,
-        delimiter=delimiter,
-        encoding=encoding,
-        normalize=normalize,
-        percent=percent,
-        ignore_case=ignore_case,
-        missing=tuple(missing) if not isinstance(missing, str) else (missing,),
-        ratings=columns,
-        ratings_id_column=ratings_id_column,
-        duplicates=choose("duplicates", duplicates, DUPLICATES),
-        allow_unmatched=allow_unmatched,
-        loose_ids=loose_ids,
-    )
+        label_column=label_column, group_column=group_column, weight_column=weight_column,
+        delimiter=delimiter, encoding=encoding, normalize=normalize, percent=percent,
+        ignore_case=ignore_case, missing=(missing,) if isinstance(missing, str) else tuple(missing),
+        ratings_layout=ratings_layout, rater_columns=tuple(rater_columns),
+        rater_prefix=rater_prefix, rater_column=rater_column, rating_column=rating_column,
+        count_columns=tuple(count_columns), count_prefix=count_prefix,
+        ratings_id_column=ratings_id_column, allow_unmatched=allow_unmatched,
+        loose_ids=loose_ids, duplicates=choose("duplicates", duplicates, DUPLICATES),
+    )  # fmt: skip
     files = Path(predictions), None if ratings is None else Path(ratings)
     table, joined = read_tables(*files, told)
     return predictions_of_tables(table, joined, files, on_unrated)

@@ -17,7 +17,6 @@ from raterwise.errors import InvalidInputError
 from raterwise.io.layouts import (
     RATER_COLUMNS,
     RATING_COLUMNS,
-    RatingColumns,
     TableColumns,
     find_id_column,
     usual_column,
@@ -72,16 +71,17 @@ class _Rows(NamedTuple):
 
 
 def is_long(
-    file: TableFile, names: Sequence[str], columns: RatingColumns, finding_column: str | None
+    file: TableFile, names: Sequence[str], told: TableColumns, finding_column: str | None
 ) -> bool:
     """Tell whether a row is of one rater: as told, or by the names of the columns."""
-    if columns.layout is not None:
-        if columns.layout != "long" and finding_column is not None:
+    layout = told.ratings_layout
+    if layout is not None:
+        if layout != "long" and finding_column is not None:
             raise InvalidInputError(
-                f"finding_column: does not go with the layout {columns.layout!r} of the ratings"
+                f"finding_column: does not go with the layout {layout!r} of the ratings"
             )
-        return columns.layout == "long"
-    if finding_column or columns.rater_column or columns.rating_column:
+        return layout == "long"
+    if finding_column or told.rater_column or told.rating_column:
         return True
     if not usual_names(file, RATER_COLUMNS):
         return False
@@ -100,8 +100,7 @@ def read_long(
     by_rater: bool,
 ) -> FindingRatings:
     """Return the answers of a file with rows of raters."""
-    duplicates = told.duplicates
-    named = finding_column or told.ratings.rating_column or usual_names(file, FINDING_COLUMNS)
+    named = finding_column or told.rating_column or usual_names(file, FINDING_COLUMNS)
     if named or not any(name in file.columns for name in names):
         rows = _of_answers(file, told, finding_column, names)
     else:
@@ -109,19 +108,19 @@ def read_long(
     items, ids, raters, rater_ids, found, titles, answers, notes = rows
     of_one = (items * len(rater_ids) + raters) * len(titles) + found
     repeated = len(np.unique(of_one)) < len(of_one)
-    if repeated and duplicates == "error":
+    if repeated and told.duplicates == "error":
         _refuse_second_answers(of_one, ids, rater_ids, titles, file)
     position = {name: i for i, name in enumerate(names)}
     places = np.array([position.get(str(title), -1) for title in titles.tolist()], np.int64)
     unread = tuple(str(t) for t, i in zip(titles.tolist(), places, strict=True) if i < 0)
-    chosen, repeats = chosen_of_each(of_one, answers, duplicates, file.name)
+    chosen, repeats = chosen_of_each(of_one, answers, told.duplicates, file.name)
     use = chosen & (places[found] >= 0)
     cells = items[use] * len(names) + places[found[use]]
     shape = (len(ids), len(names))
     size = shape[0] * shape[1]
     positives = np.bincount(cells[answers[use] == 1], minlength=size).reshape(shape)
     said = None
-    if by_rater and not (repeated and duplicates == "keep"):
+    if by_rater and not (repeated and told.duplicates == "keep"):
         said = np.full((*shape, len(rater_ids)), -1, np.int8)
         said[items[use], places[found[use]], raters[use]] = answers[use]
     looked = np.bincount(cells, minlength=size).reshape(shape)
@@ -137,10 +136,10 @@ def _of_answers(
     file: TableFile, told: TableColumns, finding_column: str | None, names: Sequence[str]
 ) -> _Rows:
     """Return the rows of a file that are an answer each."""
-    case, columns = find_id_column(file, told.id_of_ratings), told.ratings
+    case = find_id_column(file, told.id_of_ratings)
     finding = usual_column(file, finding_column, FINDING_COLUMNS, "finding_column")
-    rater = usual_column(file, columns.rater_column, RATER_COLUMNS, "rater_column")
-    rating = usual_column(file, columns.rating_column, RATING_COLUMNS, "rating_column")
+    rater = usual_column(file, told.rater_column, RATER_COLUMNS, "rater_column")
+    rating = usual_column(file, told.rating_column, RATING_COLUMNS, "rating_column")
     table = file.read([case, rater, finding, rating])
     of_case, of_rater, of_finding = (_codes_of(table, n, file) for n in (case, rater, finding))
     titles = set(map(str, of_finding[1].tolist()))
@@ -152,7 +151,7 @@ def _of_answers(
 def _of_readings(file: TableFile, told: TableColumns, names: Sequence[str]) -> _Rows:
     """Return the rows of a file that are what a rater said of a case, finding by finding."""
     case = find_id_column(file, told.id_of_ratings)
-    rater = usual_column(file, told.ratings.rater_column, RATER_COLUMNS, "rater_column")
+    rater = usual_column(file, told.rater_column, RATER_COLUMNS, "rater_column")
     require_every(file, names, file.columns, f"a column of that name beside {rater!r}")
     others = [name for name in file.columns if name not in (case, rater, *names)]
     table = file.read([case, rater, *names, *others])

@@ -6,7 +6,7 @@ Answers come as counts (positives_FINDING, raters_FINDING), as a column per rate
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -29,7 +29,6 @@ from raterwise.io.layouts import (
     CASE_COLUMNS,
     LAYOUT_ARGUMENTS,
     RATER_PREFIXES,
-    RatingColumns,
     TableColumns,
     find_id_column,
     usual_names,
@@ -44,6 +43,7 @@ from raterwise.io.unused_columns import unused_columns
 from raterwise.io.values import as_yes_or_no, id_at
 from raterwise.labels import Labels
 from raterwise.labels.duplicates import DUPLICATES
+from raterwise.predictions import Predictions
 from raterwise.rules import choose, listed
 from raterwise.types import Array
 
@@ -63,15 +63,13 @@ class Findings(NamedTuple):
     answers: Answers | None = None
     rater_ids: tuple[Hashable, ...] = ()
 
-    def each(self) -> Iterator[tuple[str, Array, Labels, dict[str, Any]]]:
-        """Yield each finding's name, the probabilities and labels, `groups` and `weights`."""
-        for i, name in enumerate(self.names):
-            rated = self.raters[:, i] > 0
-            positives, raters = self.positives[rated, i], self.raters[rated, i]
-            labels = Labels.from_counts(np.stack((raters - positives, positives), axis=1))
-            told = {"groups": self.groups, "weights": self.weights}
-            known = {key: None if all_ is None else all_[rated] for key, all_ in told.items()}
-            yield name, self.probs[rated, i], labels, known
+    def finding(self, i: int) -> Predictions:
+        """Return the cases of which somebody rated the i-th finding, with what was said of it."""
+        counts = np.stack((self.raters - self.positives, self.positives), axis=2)[:, i]
+        return Predictions.of(
+            self.probs[:, i], Labels.from_counts(counts), groups=self.groups,
+            weights=self.weights, on_unrated="drop",
+        )  # fmt: skip
 
     def take(self, rows: Array) -> Findings:
         """Return the findings of the chosen cases, in the order chosen."""
@@ -115,18 +113,17 @@ def read_finding_ratings(
     >>> table.ids.tolist(), table.positives.tolist(), table.raters.tolist()
     (['n1', 'n2'], [[1], [0]], [[2], [1]])
     """
-    columns = told.ratings
-    if columns.layout is not None:
-        choose("ratings_layout", columns.layout, tuple(LAYOUT_ARGUMENTS))
+    if told.ratings_layout is not None:
+        choose("ratings_layout", told.ratings_layout, tuple(LAYOUT_ARGUMENTS))
     for argument in ("rater_columns", "count_columns", "count_prefix"):
-        if getattr(columns, argument):
+        if getattr(told, argument):
             raise InvalidInputError(
                 f"{argument}: findings have columns named after them, {POSITIVES}FINDING and "
                 f"{RATERS}FINDING, or READER_FINDING with a rater_prefix; got "
-                f"{listed(list(getattr(columns, argument)))}"
+                f"{listed(list(getattr(told, argument)))}"
             )
     if is_npz(path):
-        if columns.layout or columns.named or told.id_of_ratings or finding_column:
+        if told.ratings_layout or told.ratings_named or told.id_of_ratings or finding_column:
             raise InvalidInputError(
                 "an NPZ file has no columns: its ratings are the arrays positives and raters, and "
                 "its ids the array ids"
@@ -134,7 +131,7 @@ def read_finding_ratings(
         return _of_npz(path, tuple(names))
     choose("duplicates", told.duplicates, DUPLICATES)
     file = told.open(path)
-    if is_long(file, names, columns, finding_column):
+    if is_long(file, names, told, finding_column):
         found = read_long(file, tuple(names), told, finding_column, by_rater)
     else:
         found = _read_wide(file, tuple(names), told)
@@ -189,7 +186,7 @@ def join_findings(
 
 
 def _read_wide(file: TableFile, names: tuple[str, ...], told: TableColumns) -> FindingRatings:
-    counts, answers, unread = _columns_of(file, names, told.ratings)
+    counts, answers, unread = _columns_of(file, names, told)
     has_id = told.id_of_ratings is not None or bool(usual_names(file, CASE_COLUMNS))
     case = find_id_column(file, told.id_of_ratings) if has_id else None
     used = [c for each in (*counts.values(), *answers.values()) for c in each]
@@ -228,13 +225,13 @@ def _reader_of(column: str, finding: str) -> str:
 
 
 def _columns_of(
-    file: TableFile, names: tuple[str, ...], columns: RatingColumns
+    file: TableFile, names: tuple[str, ...], told: TableColumns
 ) -> tuple[dict[str, list[str]], dict[str, list[str]], tuple[str, ...]]:
     """Return each finding's columns of counts, or of answers; and the columns of no finding."""
     counts: dict[str, list[str]] = {}
     answers: dict[str, list[str]] = {}
     unread: list[str] = []
-    if columns.layout != "wide" and not columns.rater_prefix:
+    if told.ratings_layout != "wide" and not told.rater_prefix:
         for column in file.columns:
             prefix = next((p for p in (POSITIVES, RATERS) if column.startswith(p)), None)
             if prefix is None:
@@ -243,8 +240,8 @@ def _columns_of(
                 counts.setdefault(name, []).append(column)
             else:
                 unread.append(column)
-    if columns.layout != "counts":
-        for prefix in (columns.rater_prefix,) if columns.rater_prefix else (*RATER_PREFIXES, LABEL):
+    if told.ratings_layout != "counts":
+        for prefix in (told.rater_prefix,) if told.rater_prefix else (*RATER_PREFIXES, LABEL):
             for column in (c for c in file.columns if c.startswith(prefix)):
                 of = _finding_of(column.removeprefix(prefix), names, alone=prefix == LABEL)
                 if of is None:
@@ -253,10 +250,10 @@ def _columns_of(
                     answers.setdefault(of, []).append(column)
     for name in names:
         _check_counts(name, counts, answers, file)
-    words = f"{POSITIVES}FINDING and {RATERS}FINDING" if columns.layout != "wide" else ""
-    if columns.layout != "counts":
+    words = f"{POSITIVES}FINDING and {RATERS}FINDING" if told.ratings_layout != "wide" else ""
+    if told.ratings_layout != "counts":
         usual = f"{RATER_PREFIXES[0]}…_FINDING or {LABEL}FINDING"
-        own = columns.rater_prefix and f"{columns.rater_prefix}…_FINDING"
+        own = told.rater_prefix and f"{told.rater_prefix}…_FINDING"
         words = own or f"{words}, {usual}".removeprefix(", ")
     if any(name in file.columns for name in names):  # what a reader says of a case, in a row
         readers = unused_columns(file, ()).get("a rater", [])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike
 
 from raterwise.errors import InvalidInputError
@@ -48,35 +48,14 @@ MOST_GUESSED = 10
 
 
 @dataclass(frozen=True)
-class RatingColumns:
-    """Which columns hold the ratings; what is left out is found by its usual name, or refused.
-
-    wide: `rater_columns` or `rater_prefix` (usually reader_ or rater_), one column per rater;
-    long: `rater_column` (usually reader or rater) and `rating_column` (usually label or rating);
-    counts: `count_columns` or `count_prefix` (usually count_), one column per class.
-    """
-
-    layout: str | None = None
-    rater_columns: Sequence[str] = ()
-    rater_prefix: str | None = None
-    rater_column: str | None = None
-    rating_column: str | None = None
-    count_columns: Sequence[str] = ()
-    count_prefix: str | None = None
-
-    @property
-    def named(self) -> dict[str, list[str]]:
-        """The arguments that were given, by the layout they speak of."""
-        return {
-            layout: given
-            for layout, names in LAYOUT_ARGUMENTS.items()
-            if (given := [name for name in names if getattr(self, name)])
-        }
-
-
-@dataclass(frozen=True)
 class TableColumns:
-    """Which column of which file is what, and how its values are read."""
+    """Which column of which file is what, and how its values are read.
+
+    Columns of ratings that are left out are found by their usual names, or refused. wide:
+    `rater_columns` or `rater_prefix` (usually reader_ or rater_), one column per rater; long:
+    `rater_column` (usually reader or rater) and `rating_column` (usually label or rating); counts:
+    `count_columns` or `count_prefix` (usually count_), one column per class.
+    """
 
     id_column: str | None = None
     prob_prefix: str = "prob_"
@@ -91,7 +70,13 @@ class TableColumns:
     percent: bool = False
     ignore_case: bool = False
     missing: Collection[str] = ()
-    ratings: RatingColumns = field(default_factory=RatingColumns)
+    ratings_layout: str | None = None
+    rater_columns: Sequence[str] = ()
+    rater_prefix: str | None = None
+    rater_column: str | None = None
+    rating_column: str | None = None
+    count_columns: Sequence[str] = ()
+    count_prefix: str | None = None
     ratings_id_column: str | None = None
     duplicates: str = "error"
     allow_unmatched: bool = False
@@ -101,6 +86,15 @@ class TableColumns:
     def id_of_ratings(self) -> str | None:
         """The column of the cases in the file of ratings."""
         return self.ratings_id_column or self.id_column
+
+    @property
+    def ratings_named(self) -> dict[str, list[str]]:
+        """The arguments about ratings that were given, by the layout they speak of."""
+        return {
+            layout: given
+            for layout, names in LAYOUT_ARGUMENTS.items()
+            if (given := [name for name in names if getattr(self, name)])
+        }
 
     def open(self, path: str | PathLike[str]) -> TableFile:
         """Return the table in a file; only its names are read yet."""
@@ -142,16 +136,16 @@ def usual_names(file: TableFile, usual: Collection[str]) -> list[str]:
     return exact or [name for name in file.columns if name.casefold() in usual]
 
 
-def layout_of(file: TableFile, columns: RatingColumns) -> str:
+def layout_of(file: TableFile, told: TableColumns) -> str:
     """Return the layout that was asked for, or the only one that the columns can mean."""
-    named = columns.named
-    if columns.layout is not None:
-        wrong = [name for layout in named if layout != columns.layout for name in named[layout]]
+    named, chosen = told.ratings_named, told.ratings_layout
+    if chosen is not None:
+        wrong = [name for layout in named if layout != chosen for name in named[layout]]
         if wrong:
             raise InvalidInputError(
-                f"{wrong[0]}: does not go with the layout {columns.layout!r} of the ratings"
+                f"{wrong[0]}: does not go with the layout {chosen!r} of the ratings"
             )
-        return columns.layout
+        return chosen
     if len(named) > 1:
         raise InvalidInputError(
             f"{' and '.join(names[0] for names in named.values())}: belong to different layouts "
@@ -234,13 +228,13 @@ def _by_prefix(file: TableFile, prefixes: Sequence[str], argument: str) -> tuple
     return next(iter(found.items()))
 
 
-def wide_columns(file: TableFile, columns: RatingColumns) -> list[str]:
+def wide_columns(file: TableFile, told: TableColumns) -> list[str]:
     """Return the raters' columns: as given, by a prefix, or those of one kind: readers, raters."""
-    if columns.rater_columns:
-        _refuse_twice(columns.rater_columns, "rater_columns")
-        return [file.require(name, "rater_columns") for name in columns.rater_columns]
-    if columns.rater_prefix:
-        return _by_prefix(file, [columns.rater_prefix], "rater_prefix")[1]
+    if told.rater_columns:
+        _refuse_twice(told.rater_columns, "rater_columns")
+        return [file.require(name, "rater_columns") for name in told.rater_columns]
+    if told.rater_prefix:
+        return _by_prefix(file, [told.rater_prefix], "rater_prefix")[1]
     found: dict[str, list[str]] = {}
     for name in file.columns:
         if match := RATER_NAME.fullmatch(name):
@@ -302,46 +296,44 @@ def usual_column(file: TableFile, given: str | None, usual: Sequence[str], argum
     return found[0]
 
 
-def rating_columns(file: TableFile, columns: RatingColumns) -> tuple[str, dict[str, str]]:
+def rating_columns(file: TableFile, told: TableColumns) -> tuple[str, dict[str, str]]:
     """Return the layout of ratings, and the columns that hold them: by rater, or by class."""
-    layout = layout_of(file, columns)
+    layout = layout_of(file, told)
     if layout == "long":
-        rating = usual_column(file, columns.rating_column, RATING_COLUMNS, "rating_column")
+        rating = usual_column(file, told.rating_column, RATING_COLUMNS, "rating_column")
         return layout, {rating: rating}
     if layout == "wide":
-        return layout, {name: name for name in wide_columns(file, columns)}
-    prefix, names = columns.count_prefix or COUNT_PREFIX, list(columns.count_columns)
+        return layout, {name: name for name in wide_columns(file, told)}
+    prefix, names = told.count_prefix or COUNT_PREFIX, list(told.count_columns)
     names = names or _by_prefix(file, [prefix], "count_prefix")[1]
     return layout, {_after(prefix, name): name for name in names}
 
 
 def columns_beside(
-    file: TableFile, columns: RatingColumns, class_names: tuple[str, ...]
+    file: TableFile, told: TableColumns, class_names: tuple[str, ...]
 ) -> tuple[str | None, list[str]]:
     """Return the layout of ratings beside probabilities, one row a case, and their columns.
 
     None where neither the options nor the usual names tell it.
     """
     usual = usual_layouts(file)
-    if not columns.named and not (usual["wide"] or usual["counts"]):
+    if not told.ratings_named and not (usual["wide"] or usual["counts"]):
         return None, []
-    layout = layout_of(file, columns)
+    layout = layout_of(file, told)
     if layout == "wide":
-        return layout, wide_columns(file, columns)
-    return layout, count_columns(file, columns, class_names)
+        return layout, wide_columns(file, told)
+    return layout, count_columns(file, told, class_names)
 
 
-def count_columns(
-    file: TableFile, columns: RatingColumns, class_names: tuple[str, ...]
-) -> list[str]:
+def count_columns(file: TableFile, told: TableColumns, class_names: tuple[str, ...]) -> list[str]:
     """Return the count column of each class: by the class in its name, or in the order given."""
-    given = [file.require(name, "count_columns") for name in columns.count_columns]
+    given = [file.require(name, "count_columns") for name in told.count_columns]
     _refuse_twice(given, "count_columns")
     if given:
-        prefix = columns.count_prefix or COUNT_PREFIX
+        prefix = told.count_prefix or COUNT_PREFIX
         names = given
     else:
-        prefix, names = _by_prefix(file, [columns.count_prefix or COUNT_PREFIX], "count_prefix")
+        prefix, names = _by_prefix(file, [told.count_prefix or COUNT_PREFIX], "count_prefix")
     by_class = {_after(prefix, name): name for name in names}
     if set(by_class) == set(class_names):
         return [by_class[name] for name in class_names]

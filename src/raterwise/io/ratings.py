@@ -19,7 +19,6 @@ from raterwise.io.layouts import (
     LAYOUT_ARGUMENTS,
     RATER_COLUMNS,
     RATING_COLUMNS,
-    RatingColumns,
     TableColumns,
     count_columns,
     find_id_column,
@@ -89,11 +88,11 @@ def read_ratings(
     >>> table.ids.tolist(), table.labels.counts.tolist()
     (['n1', 'n2'], [[1, 1], [1, 0]])
     """
-    columns, id_column = told.ratings, told.id_of_ratings
-    if columns.layout is not None:
-        choose("ratings_layout", columns.layout, tuple(LAYOUT_ARGUMENTS))
+    id_column = told.id_of_ratings
+    if told.ratings_layout is not None:
+        choose("ratings_layout", told.ratings_layout, tuple(LAYOUT_ARGUMENTS))
     if is_npz(path):
-        if columns.layout or columns.named or id_column:
+        if told.ratings_layout or told.ratings_named or id_column:
             raise InvalidInputError(
                 "an NPZ file has no columns: its ratings are the array labels, ratings or counts, "
                 "and its ids the array ids"
@@ -104,18 +103,18 @@ def read_ratings(
         return RatingTable(arrays.ids_of(len(labels)), labels, arrays.name, arrays.notes())
     choose("duplicates", told.duplicates, DUPLICATES)
     file = told.open(path)
-    layout = layout_of(file, columns)
+    layout = layout_of(file, told)
     case: str | None = None
     if not number_rows or layout == "long" or has_ids(file, id_column):
         case = find_id_column(file, id_column)
     coding = Coding(tuple(class_names), told.missing, told.ignore_case)
     if layout == "wide":
-        found, used = _read_wide(file, case, columns, coding)
+        found, used = _read_wide(file, case, told, coding)
     elif layout == "long":
         assert case is not None  # rows of ratings are no cases to number
-        found, used = _read_long(file, case, columns, coding, told.duplicates)
+        found, used = _read_long(file, case, told, coding)
     else:
-        found, used = _read_counts(file, case, columns, coding)
+        found, used = _read_counts(file, case, told, coding)
     notes = (
         *unused_notes(file, {case or "", *used, *beside}, of_ratings=not number_rows),
         *found.notes,
@@ -147,10 +146,10 @@ class Coding:
 
 
 def _read_wide(
-    file: TableFile, case: str | None, columns: RatingColumns, coding: Coding
+    file: TableFile, case: str | None, told: TableColumns, coding: Coding
 ) -> tuple[RatingTable, list[str]]:
     """Return the ratings of a column per rater, and which columns were read."""
-    names = wide_columns(file, columns)
+    names = wide_columns(file, told)
     if case in names:
         raise InvalidInputError(f"rater_columns: must not hold the id column {case!r}")
     ids, table = _ids_and_columns(file, case, names)
@@ -168,20 +167,20 @@ def _read_wide(
 
 
 def _read_long(
-    file: TableFile, case: str, columns: RatingColumns, coding: Coding, duplicates: str
+    file: TableFile, case: str, told: TableColumns, coding: Coding
 ) -> tuple[RatingTable, list[str]]:
     """Return the ratings of a row per rating, and which columns were read."""
-    rater = usual_column(file, columns.rater_column, RATER_COLUMNS, "rater_column")
-    rating = usual_column(file, columns.rating_column, RATING_COLUMNS, "rating_column")
+    rater = usual_column(file, told.rater_column, RATER_COLUMNS, "rater_column")
+    rating = usual_column(file, told.rating_column, RATING_COLUMNS, "rating_column")
     table = file.read([case, rater, rating])
     items, ids = encoded(as_ids(table.column(case), f"{file.name}: column {case!r}"))
     raters, rater_ids = encoded(as_ids(table.column(rater), f"{file.name}: column {rater!r}"))
     codes = coding.codes(table.column(rating), f"{file.name}: column {rating!r}")
     pairs = items * len(rater_ids) + raters
-    if duplicates == "error":
+    if told.duplicates == "error":
         refuse_repeated(pairs, ids.tolist(), rater_ids.tolist(), file.name)
     # A case whose only ratings are empty stays, unrated.
-    rated, notes = chosen_of_each(pairs, codes, duplicates, file.name)
+    rated, notes = chosen_of_each(pairs, codes, told.duplicates, file.name)
     notes = (*notes, *alike_note(rater_ids.tolist(), "raters", file.name))
     ratings = Ratings(items[rated], raters[rated], codes[rated], tuple(rater_ids.tolist()))
     classes = len(coding.class_names)
@@ -202,10 +201,10 @@ def encoded(values: Array) -> tuple[NDArray[np.int64], Array]:
 
 
 def _read_counts(
-    file: TableFile, case: str | None, columns: RatingColumns, coding: Coding
+    file: TableFile, case: str | None, told: TableColumns, coding: Coding
 ) -> tuple[RatingTable, list[str]]:
     """Return how many raters chose each class, and which columns were read."""
-    names = count_columns(file, columns, coding.class_names)
+    names = count_columns(file, told, coding.class_names)
     ids, table = _ids_and_columns(file, case, names)
     counts = [
         as_whole_numbers(table.column(name), f"{file.name}: column {name!r}") for name in names
@@ -266,7 +265,7 @@ def read_rated(path: str | PathLike[str], told: TableColumns = AS_USUAL) -> Rate
     file = told.open(path)
     names, scale = tuple(told.class_names or ()), "ordinal"
     if not names:
-        layout, found = rating_columns(file, told.ratings)
+        layout, found = rating_columns(file, told)
         if layout == "counts":
             names, scale = tuple(found), "nominal"
         else:

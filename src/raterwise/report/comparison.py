@@ -139,19 +139,8 @@ def _summary(comparison: Any, first: Results) -> Html:
         "Verdict",
         el("div", sections.verdicts(judged) if judged else None, rests, class_="panel"),
         [el("h3", "Which is the best?"), el("ul", lines)] if lines else None,
-        _warnings(comparison.models),
+        sections.warned(*warnings_by_model(comparison.models)),
     )  # fmt: skip
-
-
-def _warnings(models: Mapping[str, Results]) -> Html | None:
-    """Return what to know before believing the figures: of all models, then of each."""
-    shared, own = warnings_by_model(models)
-    each = [
-        el("li", el("strong", f"{name}: "), sections.as_sentence(note))
-        for name, notes in own.items()
-        for note in notes
-    ]
-    return sections.notes([*(el("li", sections.as_sentence(note)) for note in shared), *each])
 
 
 def _best_in_words(shares: Mapping[str, float]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from raterwise.report.confidence_verdict import Verdict
 from raterwise.report.key_figures import LESS_CHANCE, names_of_differences, names_of_figures
 from raterwise.report.markup import Html, el
-from raterwise.report.sections import paired_table, panel, section, value_of, warnings
+from raterwise.report.sections import paired_table, panel, section, value_of, warned
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import level_of, number, p_value
 from raterwise.results import Results
@@ -39,7 +39,7 @@ def summary_of_findings(results: Results) -> Html:
         "Verdict",
         panel(found, results, which),
         each if len(verdicts) > 1 else None,
-        warnings(results),
+        warned(results.warnings),
     )
 
 

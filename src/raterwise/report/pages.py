@@ -15,7 +15,7 @@ from raterwise.report.markup import Html, data_table, el
 from raterwise.report.method import provenance
 from raterwise.report.page import page
 from raterwise.report.raters import by_points, interchangeable
-from raterwise.report.sections import Charts, as_sentence, figure, section, wide
+from raterwise.report.sections import Charts, figure, section, warned, wide
 from raterwise.report.stability import stability
 from raterwise.report.words import bracketed, natural, number, p_value, percent
 
@@ -176,10 +176,7 @@ def _first(told: Sequence[str], basis: str, notes: Iterable[str]) -> Html:
     """Return the first lines of a page: what was found, on what it rests, what to know."""
     lines = [el("p", line, class_="headline" if i == 0 else None) for i, line in enumerate(told)]
     panel = el("div", lines, el("p", f"Based on {basis}.", class_="basis"), class_="panel")
-    noted = [el("li", as_sentence(note)) for note in notes]
-    title = el("h3", "Before you rely on this")
-    warned = el("div", title, el("ul", noted), class_="warnings") if noted else None
-    return section("verdict", "In brief", panel, warned)
+    return section("verdict", "In brief", panel, warned(notes))
 
 
 def _origin(origin: Origin) -> Html | None:

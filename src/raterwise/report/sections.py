@@ -98,7 +98,7 @@ def wide(table: Html, label: str) -> Html:
 
 def summary(results: Results) -> Html:
     """Return the verdict, what it rests on, and what else there is to say."""
-    return section("verdict", "Verdict", panel(verdict(results), results), warnings(results))
+    return section("verdict", "Verdict", panel(verdict(results), results), warned(results.warnings))
 
 
 def panel(found: Verdict, results: Results, more: Any = None) -> Html:
@@ -122,17 +122,14 @@ def verdicts(models: Mapping[str, Results]) -> Html:
     )
 
 
-def warnings(results: Results) -> Html | None:
-    """Return what to know before believing the figures, where there is anything."""
-    return notes([el("li", as_sentence(warning)) for warning in results.warnings])
-
-
-def notes(told: list[Html]) -> Html | None:
-    """Return the box of what to know, where there is anything."""
+def warned(notes: Iterable[str], of_each: Mapping[str, Iterable[str]] | None = None) -> Html | None:
+    """Return the box of what to know before believing the figures: of all, then of each model."""
+    told = [el("li", as_sentence(note)) for note in notes]
+    for name, own in (of_each or {}).items():
+        told += [el("li", el("strong", f"{name}: "), as_sentence(note)) for note in own]
     if not told:
         return None
-    title = el("h3", "Before you rely on this")
-    return el("div", title, el("ul", told), class_="warnings")
+    return el("div", el("h3", "Before you rely on this"), el("ul", told), class_="warnings")
 
 
 def as_sentence(warning: str) -> str:

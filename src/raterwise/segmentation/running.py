@@ -64,7 +64,7 @@ class Measured:
     patient: Hashable | None
     kept: Digest | CaseValues
 
-    def save(self, path: Path, identity: str = "") -> None:
+    def save(self, path: Path, identity: str) -> None:
         """Write it down, every digit of it, and which part of which run it is."""
         about: dict[str, Any] = {"name": self.name, "patient": self.patient}
         digest = self.kept
@@ -75,7 +75,7 @@ class Measured:
         save_digest(path, digest, about, identity=identity)
 
     @staticmethod
-    def load(path: Path, identity: str = "") -> Measured:
+    def load(path: Path, identity: str) -> Measured:
         """Read what `save` wrote."""
         saved = load_saved(path, identity)
         kept: Digest | CaseValues = saved.digest
@@ -273,11 +273,7 @@ def checkpoint_of(folder: str | PathLike[str], job: Job, sources: Iterable[Sourc
             "goes on can tell that they are the same"
         )
     about = {"job": asdict(job), "files": [(asdict(f), _stamps(f)) for f in sources]}
-    return Checkpoint.open(folder, about, _save, Measured.load)
-
-
-def _save(path: Path, image: Measured, identity: str) -> None:
-    image.save(path, identity)
+    return Checkpoint.open(folder, about, Measured.save, Measured.load)
 
 
 def _stamps(files: CaseFiles) -> list[tuple[int, int]]:

@@ -14,6 +14,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
 from raterwise.inference.settings import Progress
 from raterwise.labels import Labels
+from raterwise.predictions import Predictions
 from raterwise.rules import positive_integer
 from raterwise.stability.parts import (
     AnyMetric,
@@ -78,8 +79,8 @@ class SubsampleCurve:
 
 def subsample_curve(
     metric: AnyMetric,
-    probs: ArrayLike | Belief,
-    labels: Labels | ArrayLike,
+    probs: ArrayLike | Belief | Predictions,
+    labels: Labels | ArrayLike | None = None,
     fractions: Sequence[float] = (0.01, 0.05, 0.1, 0.25, 0.5, 1),
     repeats: int = 20,
     seed: int = 0,
@@ -101,9 +102,10 @@ def subsample_curve(
     ----------
     metric : str or callable
         The name of a metric, such as "ece", or any function of (probs, labels).
-    probs : array-like of shape (N, K) or (N,), or a belief
+    probs : array-like of shape (N, K) or (N,), a belief, or Predictions
         Class probabilities; (N,) are those of class 1 of two. RECE-M needs an `EnsembleBelief`.
-    labels : Labels or array-like of shape (N,)
+        `Predictions`, as `read_cases` returns them, hold labels, patients and weights already.
+    labels : Labels or array-like of shape (N,), default None
         What the raters said, or one class per case.
     fractions : sequence of float, default (0.01, 0.05, 0.1, 0.25, 0.5, 1)
         How large the subsets are.

@@ -12,6 +12,7 @@ from raterwise.errors import UndefinedMetricError
 from raterwise.evaluate import predictions_of
 from raterwise.inference.settings import Progress
 from raterwise.labels import Labels
+from raterwise.predictions import Predictions
 from raterwise.stability.parts import (
     AnyMetric,
     Partition,
@@ -47,8 +48,8 @@ class TotalVariation(NamedTuple):
 
 def total_variation(
     metric: AnyMetric,
-    probs: ArrayLike | Belief,
-    labels: Labels | ArrayLike,
+    probs: ArrayLike | Belief | Predictions,
+    labels: Labels | ArrayLike | None = None,
     start: float = 0.2,
     step: float = 0.05,
     repeats: int = 100,
@@ -77,9 +78,10 @@ def total_variation(
     ----------
     metric : str or callable
         The name of a metric, such as "ece", or any function of (probs, labels).
-    probs : array-like of shape (N, K) or (N,), or a belief
+    probs : array-like of shape (N, K) or (N,), a belief, or Predictions
         Class probabilities; (N,) are those of class 1 of two. RECE-M needs an `EnsembleBelief`.
-    labels : Labels or array-like of shape (N,)
+        `Predictions`, as `read_cases` returns them, hold labels, patients and weights already.
+    labels : Labels or array-like of shape (N,), default None
         What the raters said, or one class per case.
     start : float, default 0.2
         The smallest part of the cases.

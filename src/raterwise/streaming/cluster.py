@@ -20,6 +20,8 @@ from raterwise.kernels._threads import with_threads
 from raterwise.streaming.saved import Checkpoint
 from raterwise.summaries.digest import Digest, additions, merged_in_order
 
+RETRIES = 1
+"""How often a part that failed is tried again."""
 IN_FLIGHT = 4
 """Parts per thread of the cluster that are scheduled ahead; more would only fill the scheduler."""
 
@@ -106,7 +108,6 @@ def results_on_cluster(
     total: int | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
-    retries: int = 1,
     keep: Callable[[Any], bool] = lambda result: True,
     ahead: int = IN_FLIGHT,
 ) -> Iterator[Any]:
@@ -131,7 +132,7 @@ def results_on_cluster(
             i, part = following
             future = None
             if checkpoint is None or not checkpoint.has(i):
-                future = _submitted(client, function, part, retries, i)
+                future = _submitted(client, function, part, i)
                 busy += 1
             waiting.append((i, part.name, future))
 
@@ -171,7 +172,6 @@ def merged_on_cluster(
     *,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
-    retries: int = 1,
 ) -> Digest:
     """Return the sum of the digests of all parts, added on the workers as in `merged_in_order`.
 
@@ -179,9 +179,7 @@ def merged_on_cluster(
     """
     if checkpoint is not None:
         return merged_in_order(
-            results_on_cluster(
-                function, parts, client, checkpoint=checkpoint, progress=progress, retries=retries
-            )
+            results_on_cluster(function, parts, client, checkpoint=checkpoint, progress=progress)
         )
     if not parts:
         raise InvalidInputError("cases: must be at least one; got none")
@@ -189,7 +187,7 @@ def merged_on_cluster(
     nodes: dict[int, Any] = {}
     try:
         for i, part in enumerate(parts):
-            leaves.append(_submitted(client, function, part, retries, i))
+            leaves.append(_submitted(client, function, part, i))
         place = {future.key: i for i, future in enumerate(leaves)}
         nodes = dict(enumerate(leaves))
         for left, right in additions(len(parts)):
@@ -221,11 +219,9 @@ def _distributed() -> Any:
         raise missing_extra("a cluster needs Dask", "dask") from error
 
 
-def _submitted(
-    client: Any, function: Callable[[Any], Any], part: Any, retries: int, place: int
-) -> Any:
+def _submitted(client: Any, function: Callable[[Any], Any], part: Any, place: int) -> Any:
     """Return the future of function(part); earlier parts come first."""
-    return client.submit(_named, function, part, retries=retries, pure=False, priority=-place)
+    return client.submit(_named, function, part, retries=RETRIES, pure=False, priority=-place)
 
 
 def _named(function: Callable[[Any], Any], part: Any) -> Any:

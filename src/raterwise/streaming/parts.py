@@ -13,7 +13,7 @@ import numpy as np
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import check_fits
 from raterwise.io.image_files import imaging_module
-from raterwise.io.layouts import RatingColumns, columns_beside
+from raterwise.io.layouts import TableColumns, columns_beside
 from raterwise.io.numbers import (
     LEAST_PERCENT,
     as_numbers,
@@ -99,13 +99,13 @@ class StreamColumns:
         file = TableFile(Path(source), "parquet", tuple(columns))
         probs = tuple(probability_columns(file, prob_prefix, prob_columns))
         names = class_names_of(probs, prob_prefix, class_names, exclusive=True)
-        told = RatingColumns(
+        told = TableColumns(
             rater_columns=rater_columns, rater_prefix=rater_prefix,
             count_columns=count_columns, count_prefix=count_prefix,
         )  # fmt: skip
         layout: str | None = None
         held: list[str] = []
-        if label_column is None or told.named:
+        if label_column is None or told.ratings_named:
             layout, held = columns_beside(file, told, names)
         given = (label_column is not None) + (layout is not None)
         if given != 1:

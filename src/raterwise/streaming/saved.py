@@ -310,8 +310,8 @@ def stamp(path: Path) -> tuple[int, int]:
     return sum(s.st_size for s in stats), max((s.st_mtime_ns for s in stats), default=0)
 
 
-def _save(path: Path, digest: Digest, identity: str) -> Path:
-    return save_digest(path, digest, identity=identity)
+def _save(digest: Digest, path: Path, identity: str) -> None:
+    save_digest(path, digest, identity=identity)
 
 
 def _load(path: Path, identity: str) -> Digest:
@@ -325,14 +325,14 @@ class Checkpoint:
     folder: Path
     job: str
     """What the run is, in hexadecimal digits: every part has it, and its number."""
-    save: Callable[[Path, Any, str], Any] = _save
+    save: Callable[[Any, Path, str], None] = _save
     load: Callable[[Path, str], Any] = _load
 
     @staticmethod
     def open(
         folder: str | PathLike[str],
         job: Mapping[str, Any],
-        save: Callable[[Path, Any, str], Any] = _save,
+        save: Callable[[Any, Path, str], None] = _save,
         load: Callable[[Path, str], Any] = _load,
     ) -> Checkpoint:
         """Return the checkpoint of a job, new or begun; that of another job is an error."""
@@ -366,7 +366,7 @@ class Checkpoint:
 
     def put(self, part: int, result: Any) -> None:
         """Keep the result of a part."""
-        self.save(self._file(part), result, f"{self.job}:{part}")
+        self.save(result, self._file(part), f"{self.job}:{part}")
 
     def get(self, part: int) -> Any:
         """Return the result of a finished part."""

@@ -392,29 +392,27 @@ def _added(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int
 
 def _counts_of_raters(predictions: Predictions) -> dict[str, Any]:
     """Return how many labels there are, and how much the cases weigh with them."""
-    names = ("ratings", "fewest", "most", "under_two", "under_three", "weight", "squared_weight")
-    return dict(zip(names, _raters_and_weights(predictions), strict=True))
-
-
-def _raters_and_weights(predictions: Predictions) -> tuple[float, ...]:
-    with np.errstate(over="ignore"):
-        found = _sums_of_weights(predictions)
-    if predictions.weights is not None and predictions.weights.any():
-        rules.check_squared_weights("weights", found[-1])
-    return found
-
-
-def _sums_of_weights(predictions: Predictions) -> tuple[float, ...]:
-    cases, given = len(predictions), predictions.weights
-    if predictions.labels.classes is not None:
-        sums = (cases, cases) if given is None else (given.sum(), given @ given)
-        few = int(cases > 0)
-        return cases, few, few, cases, cases, float(sums[0]), float(sums[1])
-    raters = predictions.labels.num_raters
-    weights = raters.astype(np.float64) if given is None else raters * given
-    few, most = (int(raters.min()), int(raters.max())) if cases else (0, 0)
-    under = int((raters < 2).sum()), int((raters < 3).sum())
-    return int(raters.sum()), few, most, *under, float(weights.sum()), float(weights @ weights)
+    cases, labels, given = len(predictions), predictions.labels, predictions.weights
+    if labels.classes is not None:  # one label each: no need to write a million ones
+        ratings = under_two = under_three = cases
+        few = most = int(cases > 0)
+        weights = given
+    else:
+        raters = labels.num_raters
+        ratings, under_two = int(raters.sum()), int((raters < 2).sum())
+        under_three = int((raters < 3).sum())
+        few, most = (int(raters.min()), int(raters.max())) if cases else (0, 0)
+        weights = raters.astype(np.float64) if given is None else raters * given
+    weight = squares = float(cases)
+    if weights is not None:
+        with np.errstate(over="ignore"):
+            weight, squares = float(weights.sum()), float(weights @ weights)
+    if given is not None and given.any():
+        rules.check_squared_weights("weights", squares)
+    return {
+        "ratings": ratings, "fewest": few, "most": most, "under_two": under_two,
+        "under_three": under_three, "weight": weight, "squared_weight": squares,
+    }  # fmt: skip
 
 
 def _cases_by_class(predictions: Predictions) -> tuple[int, ...]:

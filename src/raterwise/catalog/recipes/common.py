@@ -8,6 +8,7 @@ these parts, with the options of a metric in place of its defaults.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,10 @@ def of_ranks(
     """
     over = formula if of_table is None else of_table
 
+    @wraps(over)
+    def over_cells(table: BinTable, **own: Any) -> Array:
+        return over(table.weight[..., 0, :], table.positive[..., 0, :], **own)
+
     def value(summary: SortedScores, options: Options) -> tuple[float, None]:
         scores = summary.pooled()
         own = {name: options[name] for name in extra}
@@ -151,10 +156,7 @@ def of_ranks(
     return {
         "plan": sorted_scores,
         "prepare": by_edges(in_cells),
-        "formula": lambda table, **own: over(
-            table.weight[..., 0, :], table.positive[..., 0, :], **own
-        ),
-        "formula_options": tuple(extra),
+        "formula": over_cells,
         "exact": value,
         "of_cells": from_cells(value, bound),
         "options": {"question": "top_label", "per": "annotation", **extra},
