@@ -15,7 +15,7 @@ from scipy.stats import gamma, norm
 
 import raterwise as rw
 from raterwise.catalog import CATALOG
-from raterwise.catalog.recipes.common import CONFIDENCE
+from raterwise.catalog.recipes.steps import CONFIDENCE
 from raterwise.evaluation.request import Request
 from raterwise.segmentation import Case, boundary_band, disagreement_map
 from raterwise.segmentation import request as requests

@@ -235,6 +235,8 @@ class PerCaseScore:
     log      -Σ_k μ_k log p_k
     ranked   Σ_k (F_k - F̂_k)² + F̂_k (1 - F̂_k), for ordered classes, with F_k the probability of
              class k or lower and F̂_k the fraction of raters there
+    ranked_by_chance   what `ranked` of one label would be by p: the mean over
+             labels drawn from p; its z is not 0 but the variance of that
     ranked_log     -Σ_k F̂_k log F_k + (1 - F̂_k) log(1 - F_k)
     majority       whether the predicted class is that of most raters, ties to the lowest class
     spiegelhalter  Σ_k p_k (p_k - μ_k), half of what the squared loss is above its expectation;
@@ -276,6 +278,24 @@ def _ranked_score(rows: Rows) -> FloatArray:
     return np.asarray((gap**2 + observed * (1 - observed)).sum(axis=1))
 
 
+def _ranked_of_each(rows: Rows) -> FloatArray:
+    """Return what `ranked` would be of each label y: Σ_{k<y} F_k² + Σ_{k>=y} (1 - F_k)²."""
+    below = np.minimum(rows.probs.astype(np.float64).cumsum(axis=1)[:, :-1], 1)
+    none = np.zeros((len(below), 1))
+    missed = np.hstack([none, (below**2).cumsum(axis=1)])
+    reached = np.hstack([none, ((1 - below) ** 2)[:, ::-1].cumsum(axis=1)])[:, ::-1]
+    return np.asarray(missed + reached)
+
+
+def _ranked_by_chance(rows: Rows) -> FloatArray:
+    return np.asarray((rows.probs.astype(np.float64) * _ranked_of_each(rows)).sum(axis=1))
+
+
+def _variance_of_ranked(rows: Rows) -> FloatArray:
+    off = (_ranked_of_each(rows) - _ranked_by_chance(rows)[:, None]) ** 2
+    return np.asarray((rows.probs.astype(np.float64) * off).sum(axis=1))
+
+
 def _ranked_log_score(rows: Rows) -> FloatArray:
     """From below and from above, so that neither end of the scale loses digits."""
     probs, observed = rows.probs.astype(np.float64), _frequencies(rows)
@@ -314,11 +334,12 @@ def _variance_of_squares(rows: Rows) -> FloatArray:
 _SCORES = {
     "log": _log_score,
     "ranked": _ranked_score,
+    "ranked_by_chance": _ranked_by_chance,
     "ranked_log": _ranked_log_score,
     "majority": _majority_hit,
     "spiegelhalter": _excess_squares,
 }
-_SPREADS = {"spiegelhalter": _variance_of_squares}
+_SPREADS = {"spiegelhalter": _variance_of_squares, "ranked_by_chance": _variance_of_ranked}
 
 
 def score_outside(confidence: FloatArray, units: NDArray[np.int64] | None = None) -> ScoredCases:

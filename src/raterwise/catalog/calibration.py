@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from raterwise.catalog import common
 from raterwise.catalog.metric import Metric
 from raterwise.catalog.recipes import common as recipes
@@ -15,6 +17,7 @@ ROWS = (
         "lower", "RECE eq 2; MR eq 5",
         plan=peer_recipes.normed(recipes.binned("top_label")), formula=calibration.norm_error,
         options={**common.TOP, "norm": 1}, error=True,
+        norm=lambda options: float(options["norm"]),
         bounds=common.UNIT, questions=common.ANY, curve="top_label", tags=frozenset({"by_level"}),
         meaning_of_event="Mean gap between the probability of a class and how often raters choose "
         "it, over bins of probability.",
@@ -25,6 +28,7 @@ ROWS = (
         "The largest gap of any bin; very noisy when bins hold few cases.",
         "lower", "Naeini et al. 2015",
         plan=recipes.binned("top_label"), formula=calibration.mce, options=common.TOP, error=True,
+        norm=lambda options: math.inf,
         bounds=common.UNIT, questions=common.ANY,
     ),
     Metric(
@@ -32,6 +36,7 @@ ROWS = (
         "Root mean squared gap between confidence and agreement over bins.",
         "lower", "Kumar et al. 2019",
         plan=recipes.binned("top_label"), formula=calibration.rms_ce, options=common.TOP,
+        norm=lambda options: 2.0,
         error=True, bounds=common.UNIT, questions=common.ANY,
         meaning_of_event="Root mean squared gap between the probability of a class and how often "
         "raters choose it, over bins.",

@@ -10,6 +10,7 @@ import math
 from raterwise.catalog import common
 from raterwise.catalog.metric import Metric
 from raterwise.catalog.recipes import common as recipes
+from raterwise.catalog.recipes import steps
 from raterwise.metrics import proper
 
 IMPOSSIBLE = "no member of the ensemble gives any probability to what an expert says of a case"
@@ -21,7 +22,7 @@ ROWS = (
         "lower", "LH eq 8",
         plan=recipes.binned("per_class", "case"), formula=proper.expected_squared_loss,
         label_loss=recipes.squares_of_label, tags=common.BY_CLASS,
-        shape="loss", step=recipes.step_of_squares, bounds=(0.0, 2.0),
+        shape="loss", step=steps.step_of_classes, bounds=(0.0, 2.0),
     ),
     Metric(
         "epistemic_loss", "Epistemic loss", "Label histograms",
@@ -85,7 +86,7 @@ ROWS = (
         "Squared loss of the predicted probability that two raters differ.",
         "lower", "LH eq 40",
         plan=recipes.binned("disagreement", "case", 2), formula=proper.expected_squared_loss,
-        shape="loss", bounds=common.UNIT,
+        shape="loss", step=steps.step_of_squares, bounds=common.UNIT,
     ),
     Metric(
         "disagreement_calibration_loss", "Disagreement calibration loss", "Disagreement",

@@ -90,6 +90,9 @@ class Metric:
     """How many labels each case needs, where its plan does not count them."""
     error: bool = False
     """A non-negative calibration error: its interval inverts a test."""
+    norm: Callable[[Options], float] | None = None
+    """Of an error that is a norm of the gaps of its bins: which. A larger one is at least as large
+    as a smaller one of the same plan."""
     calibrated: float | None = None
     """The value that a calibrated model has, where it is no error and may lie on either side."""
     shape: str = "student"

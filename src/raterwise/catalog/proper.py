@@ -6,6 +6,7 @@ from raterwise.catalog import common
 from raterwise.catalog.metric import Metric
 from raterwise.catalog.recipes import common as recipes
 from raterwise.catalog.recipes import peers as peer_recipes
+from raterwise.catalog.recipes import steps
 from raterwise.metrics import proper
 
 ROWS = (
@@ -25,7 +26,7 @@ ROWS = (
         plan=recipes.binned("per_class", "case"), formula=proper.brier,
         options={"per": "case", "scale_by_half": "auto"},
         label_loss=recipes.halved_squares_of_label, tags=frozenset({"by_level"}),
-        shape="loss", step=recipes.halved_step_of_squares,
+        shape="loss", step=steps.halved_step_of_classes,
         bounds=(0.0, 2.0), most=recipes.most_of_squares,
         headline=(2, 2),
     ),
@@ -36,7 +37,7 @@ ROWS = (
         plan=recipes.per_case("log"), formula=proper.mean_score, options={"per": "case"},
         undefined="it is infinite: a class that a rater chose was given the probability 0",
         label_loss=recipes.log_of_label, tags=frozenset({"infinite"}),
-        shape="loss", step=recipes.step_of_log, step_plan=recipes.CONFIDENCE,
+        shape="loss", step=steps.step_of_log, step_plan=steps.CONFIDENCE,
         bounds=common.POSITIVE,
     ),
     Metric(
@@ -45,7 +46,8 @@ ROWS = (
         "lower", "Epstein 1969; Murphy 1971",
         plan=recipes.per_case("ranked"), formula=proper.mean_score, options={"per": "case"},
         in_all=False,
-        shape="loss", bounds=common.POSITIVE,
+        shape="loss", step=steps.step_of_ranked, step_plan=steps.RANKED,
+        bounds=common.POSITIVE, most=recipes.most_of_cuts,
     ),
     Metric(
         "majority_accuracy", "Majority accuracy", "Proper scores",
@@ -62,7 +64,9 @@ ROWS = (
         plan=recipes.per_case("ranked_log"), formula=proper.mean_score, options={"per": "case"},
         undefined="it is infinite: a rater chose a class where the model excludes all up to it, "
         "or all from it on",
-        in_all=False, shape="loss", bounds=common.POSITIVE, tags=frozenset({"infinite"}),
+        in_all=False, shape="loss",
+        step=steps.step_of_ranked_log, step_plan=steps.SURE_OF_CUTS,
+        bounds=common.POSITIVE, tags=frozenset({"infinite"}),
         cannot_tell="How far apart the classes are: every step of the scale counts the same.",
     ),
     Metric(
@@ -71,7 +75,7 @@ ROWS = (
         "lower", "Gupta & Ramdas 2022",
         plan=recipes.binned("top_label", "case"), formula=proper.expected_squared_loss,
         options={"per": "case"}, label_loss=peer_recipes.top_squares_of_label,
-        in_all=False, shape="loss", step=recipes.step_of_squares, bounds=common.UNIT,
+        in_all=False, shape="loss", step=steps.step_of_squares, bounds=common.UNIT,
         cannot_tell="Anything of the classes that were not predicted.",
     ),
 )  # fmt: skip

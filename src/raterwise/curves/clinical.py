@@ -18,7 +18,7 @@ from raterwise.curves.clinical_tables import DecisionCurve, PrecisionRecallCurve
 from raterwise.curves.operating import decision_of
 from raterwise.curves.reliability import measure_in_memory
 from raterwise.errors import InvalidInputError, UndefinedMetricError
-from raterwise.inference.estimates import MORE_THAN_SEEN
+from raterwise.inference.classes import MORE_THAN_SEEN
 from raterwise.inference.jackknife import (
     Linearised,
     normal_quantile,

@@ -21,6 +21,7 @@ from raterwise.inference.draws import Units, digest_in_memory, resampling_units
 from raterwise.inference.estimates import blank, estimate
 from raterwise.inference.jackknife import resampling_of
 from raterwise.inference.measures import Measure
+from raterwise.inference.nested import in_order
 from raterwise.inference.passes import Asked, Pass
 from raterwise.inference.raters import RATERS_SHARE, Panels, RaterDraws
 from raterwise.inference.settings import Progress, silent, within
@@ -126,6 +127,7 @@ def judge(
                     curves |= curves_of([measure], digest.facts.class_names)
                 pass_.let_go([name], part=True)
         pass_.let_go(() if names is turns[-1] else names)
+    estimates = in_order(estimates, rated, request.settings.level)
     made = curves if in_full and len(turns) > 1 else None
     return Judged(request, digest, estimates, rated, pass_, drawn, made)
 

@@ -12,15 +12,18 @@ from numpy.typing import NDArray
 from raterwise.catalog import Metric
 from raterwise.errors import RaterwiseError
 from raterwise.inference import intervals
+from raterwise.inference.classes import (
+    has_few_of_a_class,
+    mean_of_classes,
+    positives_interval,
+)
 from raterwise.inference.differences import cautious_correlation, difference_interval
 from raterwise.inference.inversion import invert
 from raterwise.inference.jackknife import (
     Linearised,
     crossed,
     linearise,
-    normal_quantile,
     student_interval,
-    student_quantile,
 )
 from raterwise.inference.measures import Measure
 from raterwise.inference.p_values import tested
@@ -34,9 +37,6 @@ from raterwise.inference.small_samples import (
 )
 from raterwise.results import Estimate
 from raterwise.types import FloatArray, Options
-
-MORE_THAN_SEEN = 2.0
-"""How many times the positives there are an average precision may be as sure as at most."""
 
 
 def blank(row: Metric, own: Options | None = None) -> Estimate:
@@ -177,6 +177,9 @@ def _shaped(point: Estimate, measures: Sequence[Measure]) -> Estimate | None:
         if shaped is None:
             return None
         ends = shaped
+    if pass_.units is not None and len(measures) == 1 and has_few_of_a_class(measures[0]):
+        least, most = mean_of_classes(point.value, measures[0])
+        ends = min(ends[0], least), max(ends[1], most)
     low, high = _within(measures[0], *ends)
     return replace(point, low=min(low, point.value), high=max(high, point.value), rater_share=share)
 
@@ -313,36 +316,12 @@ def _alone(measure: Measure) -> tuple[float, float] | None:
 
 
 def _of_positives(found: Linearised, measures: Sequence[Measure]) -> tuple[float, float]:
-    """Return the interval of an average precision, which is one over the positives.
-
-    Where few positives rank low, both the value and its error are small by chance: the upper end is
-    that of no more than `MORE_THAN_SEEN` times as many as there are. Where negatives are the few,
-    what is missing to 1 is a loss that they make up: the lower end allows for one more of them, in
-    one case (of patients, too), anywhere. Above the i-th of P positives it costs Σ 1/j / P over
-    those that follow, which is 1/P on average and 2/P² as a square.
-    """
-    level = measures[0].pass_.settings.level
+    """Return the interval of an average precision, or of the mean of several."""
     mass = np.sum([m.unit_positives for m in measures], axis=0)
-    seen = replace(found, worth=float(mass.sum() ** 2 / (mass**2).sum()))
-    spread = max(found.value * (1 - found.value), 0.0)
-    t = student_quantile(found, level) / normal_quantile(level)
-    least = math.sqrt(spread / (MORE_THAN_SEEN * seen.worth)) / t
-    wide = replace(seen, error=max(found.error, least))
-    low, high = proportion_interval(seen, level)[0], proportion_interval(wide, level)[1]
     common = float(mass.sum() / _sizes(measures).sum())
-    if spread > 0 and common > 1 / 2:
-        one = 1 / (common * float(measures[0].pass_.digest.unit_cases.sum()))
-        low = min(low, 1 - _largest_loss(replace(found, value=1 - found.value), one, level))
-    return low, high
-
-
-def _largest_loss(found: Linearised, one: float, level: float) -> float:
-    """Return the upper end of a loss to which one more event adds `one`, exponential, on average.
-
-    What `loss_interval` is told is what it adds to one unit.
-    """
-    step, squared = one * found.units, 2 * one**2 * found.units * found.worth
-    return loss_interval(found, level, step=step, squared_step=squared)[1]
+    pass_ = measures[0].pass_
+    cases = float(pass_.digest.unit_cases.sum())
+    return positives_interval(found, mass, common, cases, pass_.settings.level)
 
 
 def _of_difference(found: Linearised, measures: Sequence[Measure]) -> tuple[float, float]:

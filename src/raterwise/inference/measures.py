@@ -300,7 +300,7 @@ def step_of(row: Metric, own: Options, digest: Digest, plan: Any, units: int) ->
         if kept is None:
             return {}
         found = row.step(kept.table, **{name: own[name] for name in row.formula_options})
-        powers |= {"step": 1, "squared_step": 2} if row.step_plan else {}
+        powers |= {"step": 1, "squared_step": 2} if "infinite" in row.tags else {}
     else:
         found = dict(row.step)
     part = units / max(float(digest.unit_cases.sum()), 1.0)

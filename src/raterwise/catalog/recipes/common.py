@@ -358,61 +358,14 @@ def krippendorff(table: AgreementTable, scale: str) -> Array:
     return agreement.krippendorff_from_coincidences(table.coincidences, scale)
 
 
-def step_of_squares(table: BinTable) -> dict[str, float]:
-    """Return what one more error adds to the squared loss of a calibrated model, and its variance.
-
-    For a class with probability z a label changes Σ (p - y)² by 1 - 2z, with variance
-    z (1 - z) (1 - 2z)²; the step is Σ w z (1 - z) (1 - 2z)² / Σ w z (1 - z).
-    """
-    z = table.score / np.where(table.weight > 0, table.weight, 1)
-    binomial = table.weight * z * (1 - z)
-    variance = float((binomial * (1 - 2 * z) ** 2).sum())
-    total = float(binomial.sum())
-    cases = float(table.weight[0].sum())
-    return {"step": variance / total if total > 0 else 1.0, "spread": variance / cases}
-
-
-CONFIDENCE = BinPlan(
-    Question("top_label", "case"), (0.0, 0.5, *(1 - 4.0 ** -np.arange(1, 21)).tolist(), 1.0)
-)
-"""How sure the model is, finely where it is nearly certain."""
-
-
-def step_of_log(table: BinTable) -> dict[str, float]:
-    """Return what an error in any case adds to the log loss, its square, and the loss's variance.
-
-    The errors that a model expects are cheap, those of its sure cases are not: the mean of
-    -log(1 - z) over all cases; the variance is that of -log p of a label drawn from (z, 1 - z).
-    """
-    weight = table.weight[0]
-    share = weight / weight.sum()
-    z = np.clip(table.score[0] / np.where(weight > 0, weight, 1), 1e-12, 1 - 1e-12)
-    right, wrong = -np.log(z), -np.log1p(-z)
-    variance = z * (1 - z) * (wrong - right) ** 2
-    return {
-        "step": float(share @ wrong),
-        "squared_step": float(share @ wrong**2),
-        "spread": float(share @ variance),
-    }
-
-
-def halved_step_of_squares(table: BinTable, *, scale_by_half: bool | str) -> dict[str, float]:
-    """Return the same by scikit-learn's convention: halved for two classes, or as told.
-
-    Of two classes a label changes both squares, each by 1 - 2z: half of the sum by 1 - 2z.
-    """
-    found, two = step_of_squares(table), len(table.weight) == 2
-    if two:
-        found["spread"] /= 2
-    times = {(True, False): 2.0, (False, True): 0.5}.get(
-        (two, proper.is_halved(scale_by_half, len(table.weight))), 1.0
-    )
-    return {"step": found["step"] * times, "spread": found["spread"] * times**2}
-
-
 def most_of_squares(options: Options, classes: int) -> float:
     """Return the largest Brier score: all cases sure and wrong."""
     return 1.0 if proper.is_halved(options["scale_by_half"], classes) else 2.0
+
+
+def most_of_cuts(options: Options, classes: int) -> float:
+    """Return the largest ranked probability score: sure of one end of the scale, and the other."""
+    return classes - 1.0
 
 
 def most_of_kernels(options: Options, classes: int) -> float:

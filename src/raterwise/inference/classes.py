@@ -1,0 +1,155 @@
+"""The interval of a mean over classes, of which some have few cases.
+
+The classes of a test set have very different numbers of cases. One with two positives, both found,
+adds nothing to the error of the mean sensitivity, and of one with a single case nothing is known:
+leaving it out changes which classes count. So each class has an interval of its own.
+
+Everything takes numbers and returns numbers; nothing is random.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from raterwise.errors import UndefinedMetricError
+from raterwise.inference.jackknife import (
+    Ends,
+    Linearised,
+    linearise,
+    normal_quantile,
+    student_quantile,
+)
+from raterwise.inference.measures import Measure
+from raterwise.inference.small_samples import (
+    loss_interval,
+    proportion_interval,
+    separation_interval,
+)
+from raterwise.summaries import BinTable
+from raterwise.types import FloatArray
+
+MORE_THAN_SEEN = 2.0
+"""How many times the positives there are an average precision may be as sure as at most."""
+SHAPES = ("proportion", "separation")
+"""Of intervals of metrics of a class, whose mean is that of all classes."""
+MANY = 100.0
+"""Where every value of a class is a share of so many labels, the error of the mean is enough."""
+
+
+def has_few_of_a_class(measure: Measure) -> bool:
+    """Tell whether a metric is the mean of shares or areas of classes, one of which has few."""
+    question = getattr(measure.plan, "question", None)
+    several = measure.row.shape in SHAPES and getattr(question, "name", "") == "event"
+    if not several or measure.channels == 1:
+        return False
+    number = np.array([_number(measure, k) for k in range(measure.channels)])
+    return bool(number[number > 0].min(initial=np.inf) < MANY)
+
+
+def _number(measure: Measure, k: int) -> float:
+    """Return how many labels a class's value rests on."""
+    if measure.row.denominator is not None:
+        return float(_sizes(measure, k).sum())
+    one = BinTable(measure.table.sums[k : k + 1])
+    positive, all_ = float(one.positive.sum()), float(one.weight.sum())
+    return positive if measure.row.counts_positives else min(positive, all_ - positive)
+
+
+def _sizes(measure: Measure, k: int) -> FloatArray:
+    """Return how much each unit has of what a class's value is a share of."""
+    assert measure.row.denominator is not None
+    one = BinTable(measure.cells.sums[:, k : k + 1])
+    return np.asarray(measure.row.denominator(one, measure.own), dtype=np.float64)
+
+
+def mean_of_classes(value: float, measure: Measure) -> Ends:
+    """Return the interval of a mean over m classes from those of the classes (Zou 2007).
+
+        value - sqrt(Σ (θ_k - l_k)²) / m   to   value + sqrt(Σ (u_k - θ_k)²) / m
+
+    with the interval (l_k, u_k) of class k by itself: all that it can be, 0 to 1, where it rests on
+    a single case or patient. It is about the classes that have a value. What goes together in
+    several classes, as it does in patients, is not in it: the error of the mean itself is.
+
+    References
+    ----------
+    Zou (2007), Toward using confidence intervals to compare correlations, Psychological Methods 12,
+    399-413. Donner and Zou (2002), Interval estimation for a difference between intraclass kappa
+    statistics, Biometrics 58, 209-215.
+    """
+    at = _of_each(measure, measure.table)
+    without = np.concatenate([_of_each(measure, table) for table in measure.rests()])
+    below = above = 0.0
+    counted = np.flatnonzero(np.isfinite(at))
+    for k in counted:
+        low, high = _of_class(measure, int(k), float(at[k]), without[:, k])
+        below, above = below + (at[k] - low) ** 2, above + (high - at[k]) ** 2
+    return value - math.sqrt(below) / len(counted), value + math.sqrt(above) / len(counted)
+
+
+def _of_each(measure: Measure, table: BinTable) -> FloatArray:
+    """Return the metric of each class by itself, in the last axis."""
+    each = [slice(k, k + 1) for k in range(table.sums.shape[-3])]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = [measure.over(type(table)(table.sums[..., one, :, :])) for one in each]
+    return np.stack(found, axis=-1)
+
+
+def _of_class(measure: Measure, k: int, value: float, without: FloatArray) -> Ends:
+    row, level, cells = measure.row, measure.pass_.settings.level, measure.cells
+    shape = measure.table.weight.shape
+    mass, hits = (cells.by_cell.by_channel(field, *shape)[:, k] for field in (1, 4))
+    sizes = mass if row.denominator is None else _sizes(measure, k)
+    try:
+        found = linearise(value, without, sizes)
+    except UndefinedMetricError:
+        return row.bounds
+    if row.counts_positives:
+        cases = float(measure.pass_.digest.unit_cases.sum())
+        return positives_interval(found, hits, float(hits.sum() / mass.sum()), cases, level)
+    if row.shape == "separation":
+        raters = measure.pass_.raters if measure.own.get("per") == "annotation" else 1.0
+        return separation_interval(found, value, (hits / raters, (mass - hits) / raters), level)
+    return proportion_interval(found, level)
+
+
+def positives_interval(
+    found: Linearised, positives: FloatArray, common: float, cases: float, level: float
+) -> Ends:
+    """Return the interval of an average precision, which is one over the positives.
+
+    Where few positives rank low, both the value and its error are small by chance: the upper end is
+    that of no more than `MORE_THAN_SEEN` times as many as there are. Where negatives are the few,
+    what is missing to 1 is a loss that they make up: the lower end allows for one more of them, in
+    one case (of patients, too), anywhere. Above the i-th of P positives it costs Σ 1/j / P over
+    those that follow, which is 1/P on average and 2/P² as a square.
+
+    Parameters
+    ----------
+    found: the average precision with its error.
+    positives: how much each unit has of the positive class.
+    common: the share of positives.
+    cases: how many cases there are.
+    """
+    seen = replace(found, worth=float(positives.sum() ** 2 / (positives**2).sum()))
+    spread = max(found.value * (1 - found.value), 0.0)
+    t = student_quantile(found, level) / normal_quantile(level)
+    least = math.sqrt(spread / (MORE_THAN_SEEN * seen.worth)) / t
+    wide = replace(seen, error=max(found.error, least))
+    low, high = proportion_interval(seen, level)[0], proportion_interval(wide, level)[1]
+    if spread > 0 and common > 1 / 2:
+        missing = replace(found, value=1 - found.value)
+        low = min(low, 1 - _largest_loss(missing, 1 / (common * cases), level))
+    return low, high
+
+
+def _largest_loss(found: Linearised, one: float, level: float) -> float:
+    """Return the upper end of a loss to which one more event adds `one`, exponential, on average.
+
+    What `loss_interval` is told is what it adds to one unit.
+    """
+    step, squared = one * found.units, 2 * one**2 * found.units * found.worth
+    return loss_interval(found, level, step=step, squared_step=squared)[1]
