@@ -21,7 +21,7 @@ from raterwise.cli.findings import (
 from raterwise.cli.members import Members
 from raterwise.cli.options import OUTPUT, Asked, in_panel, with_options
 from raterwise.cli.parsing import comma_list, numbers
-from raterwise.cli.reading import Cases, numbers_of, read_cases, read_outside_cases
+from raterwise.cli.reading import numbers_of, read_cases, read_outside_cases
 from raterwise.cli.show import new_console, number, plain_table, print_table
 from raterwise.cli.spelling import as_options
 from raterwise.cli.stability_curves import (
@@ -38,10 +38,8 @@ from raterwise.cli.writing import Pages, announce, origin_of, write_json
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.damaged import read_json
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
-from raterwise.predictions import Predictions
 from raterwise.report.words import facts_in_words
 from raterwise.rules import positive_integer
-from raterwise.summaries.facts import Facts
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -131,11 +129,12 @@ def stability(
                 outside=read_outside_cases(outside, confidence_column, tables), progress=report,
                 **how,
             )  # fmt: skip
-            table, data = cases.table, _facts(cases)
+            table, data = cases.table, cases.facts()
     read, left = [*table.notes, *members.notes(predictions)], [f"left out: {n}" for n in notes]
     origin = origin_of(inputs) if files.out or files.html else {}
     if files.out is not None:
         shown = {"metrics": metrics, "fractions": fractions, "repeats": repeats, "seed": seed}
+        shown |= {**asked.told, "on_single": on_single}
         write_json(files.out, {**_content(found, each, data, shown, [*notes, *read]), **origin})
     if files.html is not None:
         lines = [*left, *map(as_options, read)]
@@ -205,17 +204,6 @@ def draw(found: Sequence[MetricStability], path: Path) -> None:
         drawing = io.BytesIO()
         display.figure_.savefig(drawing, format=path.suffix.lower().removeprefix("."))
     write_bytes_atomically(path, drawing.getvalue())
-
-
-def _facts(cases: Cases) -> dict[str, Any]:
-    table = cases.table
-    known = Predictions.of(
-        cases.of_rated(table.probs),
-        cases.require_labels(),
-        groups=cases.of_rated(table.groups),
-        class_names=table.class_names,
-    )
-    return {**Facts.of(known).as_data(), "dropped": cases.dropped}
 
 
 def _content(
