@@ -445,6 +445,19 @@ def test_one_rater_is_drawn_fairly() -> None:
     assert (one_rater_each(labels, seed=1).majority() != drawn).any()
 
 
+def test_the_demonstration_writes_json_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--out FILE.json`, as of every command: the results of 1,880 nodules, no folder of tables."""
+    monkeypatch.chdir(tmp_path)
+    done = run(["demo", "--out", "d.json", "--html", "d.html", "--resamples", "2"])
+    assert done.exit_code == 0, done.output
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["d.html", "d.json"]
+    found = json.loads(Path("d.json").read_text(encoding="utf-8"))
+    assert found["data"]["cases"] == 1880 and "value" in found["metrics"]["ece"]
+    assert "Written: d.json" in done.stdout
+
+
 def test_the_demonstration_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo shows both columns, and the command that it prints gives its very numbers."""
     monkeypatch.chdir(tmp_path)

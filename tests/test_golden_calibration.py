@@ -181,6 +181,29 @@ def test_netcal_one_column(golden: GoldenValue) -> None:
 
 
 @values(
+    "ACE",
+    "ACE_binary1d",
+    repository=NETCAL,
+    where=lambda g: g.params.get("equal_intervals", True),
+)
+def test_netcal_average(golden: GoldenValue) -> None:
+    """Its ACE is the mean gap of the bins that hold a case; scores on edges, at 0 and 1 as well."""
+    data, question = golden.data, netcal_question(golden.data)
+    mine = rw.average_calibration_error(
+        data.probs, data.classes, bins=golden.bins, question=question
+    )
+    assert mine == golden.approx()
+
+
+@values("ACE_average", repository=FOCAL, where=lambda g: not g.data.has_edge_scores)
+def test_focal_calibration_average(golden: GoldenValue) -> None:
+    """The same of the top label; its bins are (a, b], so that no score may lie on an edge."""
+    data = golden.data
+    mine = rw.average_calibration_error(data.probs, data.classes, bins=golden.bins)
+    assert mine == golden.approx()
+
+
+@values(
     "ECE",
     repository=NETCAL,
     where=lambda g: not g.params["equal_intervals"] and len(g.data.probs) % g.bins == 0,

@@ -76,6 +76,31 @@ def test_kappa_is_that_of_statsmodels_and_irr() -> None:
         assert rw.fleiss_kappa(labels) == pytest.approx(golden.value, abs=1e-9), golden.key
 
 
+def test_agreement_of_pairs_is_that_of_irrcac() -> None:
+    """1 - the irreducible loss is how often two raters of a case agree, to its five digits."""
+    for golden in rated("irrCAC percent agreement", IRRCAC):
+        if golden.params["weights"] == "unweighted":
+            apart = rw.irreducible_loss(of_ratings(ratings_of(golden)), on_single="drop")
+            assert 1 - apart == pytest.approx(golden.value, abs=1.1e-5), golden.key
+
+
+def test_frequencies_are_the_votes_of_crowd_kit() -> None:
+    """Its fractions of a majority vote, case by case, with missing ratings."""
+    for golden in rated("majority vote fractions (N,K)", "Toloka/crowd-kit"):
+        labels = rw.Labels.from_ratings(ratings_of(golden), golden.value.shape[1])
+        np.testing.assert_allclose(labels.frequencies, golden.value, rtol=0, atol=1e-12)
+
+
+def test_ranked_scores_are_those_of_scoringrules() -> None:
+    """Four ordered classes, case by case and their mean."""
+    for golden in values("ranked probability score per case", "frazane/scoringrules"):
+        arrays = inputs(golden.set_name)
+        probs, said = arrays["ord_probs"], arrays[golden.params["labels"]]
+        each = [rw.ranked_probability_score(p[None], [y]) for p, y in zip(probs, said, strict=True)]
+        np.testing.assert_allclose(each, golden.value, rtol=0, atol=1e-12)
+        assert rw.ranked_probability_score(probs, said) == pytest.approx(golden.value.mean())
+
+
 def test_proper_scores_are_scikit_learns() -> None:
     """One class against the rest and all classes; every label a row, or every case once."""
     for what, function in (("brier", rw.brier), ("log loss", rw.nll)):

@@ -63,24 +63,6 @@ def test_canonical_ece_is_that_of_dirichlet_calibration(
     assert found**power == pytest.approx(value, abs=1e-12)
 
 
-AVERAGE = [
-    ("K2_N200", 10, 0.036991850659786475),
-    ("K2_N200", 15, 0.10934145071823301),
-    ("K3_N1000", 10, 0.06915981605368937),
-    ("K3_N1000", 15, 0.07038684517209123),
-]
-
-
-@pytest.mark.parametrize(("name", "bins", "value"), AVERAGE)
-def test_average_calibration_error_is_that_of_focal_calibration(
-    name: str, bins: int, value: float
-) -> None:
-    """Their average_calibration_error; no score of these sets is on an edge, where bins differ."""
-    data = golden_set(name)
-    found = rw.average_calibration_error(data.probs, data.classes, bins=bins)
-    assert found == pytest.approx(value, abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("name", "value"), [("K2_N200", 0.029588498958643277), ("K3_N1000", 0.03305012634399179)]
 )

@@ -72,6 +72,20 @@ def test_widths_by_hand(folder: Path) -> None:
     assert [float(row["width"]) for row in rows] == [row["width"] for row in found["designs"]]
 
 
+def test_the_metric_may_be_told_as_everywhere(folder: Path) -> None:
+    """`plan FILE --metrics brier` is `plan brier FILE`; the file has the names of all results."""
+    told = "--cases 100 --raters 2 --seed 3 --per case --option brier.scale_by_half=true"
+    first, second = planned(f"brier pilot.csv {told}"), planned(f"pilot.csv --metrics brier {told}")
+    assert first.pop("provenance")["call"] != second.pop("provenance")["call"]
+    assert first == second
+    assert second["metrics"] == {"brier": second["designs"]}
+    assert second["data"]["cases"] == 40 and second["data"]["classes"] == 2
+    assert second["data"]["ratings"] == 80 and second["data"]["dropped"] == {}
+    asked = {"per": "case", "question": None, "seed": 3, "options": second["options"]["options"]}
+    assert asked.items() <= second["options"].items()
+    assert second["options"]["options"] == {"brier": {"scale_by_half": True}}
+
+
 def test_the_best_design_by_hand(folder: Path) -> None:
     """At 300 a case costs 2 and a reading 1: 100 cases with 1 rater, or 75 with 2: the latter."""
     options = "brier pilot.csv --cases 50,75,100 --raters 1,2 --budget 300 --case-cost 2"
@@ -126,6 +140,10 @@ ERRORS = {
     "too few raters": ("epistemic_loss pilot.csv --raters 1", "with at least 2 raters"),
     "no resamples": ("ece pilot.csv --resamples 0", "resamples: must be at least 2; got 0"),
     "weights": ("brier pilot.csv --weight-column patient", "patient"),
+    "no file": ("brier", "must be told a metric and the file of the pilot; got 'brier' alone"),
+    "a metric twice": ("ece pilot.csv --metrics brier", "--metrics: must be left out where a"),
+    "two metrics": ("pilot.csv --metrics ece,brier", "--metrics: a plan is for one metric; got"),
+    "all metrics": ("pilot.csv --metrics all", "--metrics: a plan is for one metric; got 'all'"),
     "no folder": ("brier pilot.csv --out no/plan.json", "the folder no must exist"),
 }
 

@@ -67,6 +67,16 @@ def test_everything_is_written(folder: Path) -> None:
     assert re.search(r"^10 +0\.8333 ± 0\.0000", done.stdout, re.MULTILINE)
 
 
+def test_the_file_says_what_was_asked(folder: Path) -> None:
+    """Bins, the question and options of a metric are in the JSON, as in that of `evaluate`."""
+    told = "--metrics ece --bins 5 --question per_class --per case --option ece.norm=2"
+    done = run(f"stability p.csv --ratings r.csv {told} --repeats 2 --out s.json -q")
+    assert done.exit_code == 0, done.output
+    found = json.loads((folder / "s.json").read_text(encoding="utf-8"))["options"]
+    asked = {"bins": 5, "question": "per_class", "per": "case", "options": {"ece": {"norm": 2}}}
+    assert {**asked, "metrics": "ece", "repeats": 2, "seed": 0}.items() <= found.items()
+
+
 def test_a_column_of_patients_that_is_not_used_is_named(folder: Path) -> None:
     """As by all other commands: in the terminal, the file and the page; not where it is used."""
     command = "stability p.csv --ratings r.csv --metrics accuracy --fractions 1 --repeats 2 "

@@ -20,6 +20,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
+from sklearn.metrics import log_loss
 from typer.testing import CliRunner
 
 import raterwise as rw
@@ -441,6 +442,25 @@ def test_the_mixtures_of_a_case_by_place() -> None:
     draws = np.clip(p + random.normal(0, 0.1, (8, 20)), 0, 1)
     by_name = rw.robust_ece_mixture(p, y, samples=draws, components=2, seed=5, bins=15)
     assert rw.robust_ece_mixture(p, y, draws, 2, 5) == by_name
+
+
+def test_anybodys_error_with_several_raters_takes_weights_of_cases() -> None:
+    """One weight per case, as everywhere: sklearn's log loss with that of each case at each label.
+
+    Case 0 (weight 3) has two labels of class 1 and one of class 0, case 1 (weight 1) one label.
+    """
+    labels = rw.Labels.from_counts([[1, 2], [1, 0], [0, 2]])
+    probs, weights = [[0.4, 0.6], [0.7, 0.3], [0.5, 0.5]], [3.0, 1.0, 0.0]
+    hand = -(3 * (math.log(0.4) + 2 * math.log(0.6)) + math.log(0.7)) / 10
+
+    def theirs(q: Any, y: Any, weights: Any) -> float:
+        return float(log_loss(y, q, sample_weight=weights, labels=[0, 1]))
+
+    for given in (probs, torch.tensor(probs, dtype=torch.float64)):
+        assert rw.multi_rater(theirs)(given, labels, weights=weights) == pytest.approx(hand)
+    assert rw.multi_rater(rw.ece)(probs, labels, weights=weights) == pytest.approx(
+        rw.ece(probs, labels, weights=weights)
+    )
 
 
 @pytest.mark.parametrize("classes", [2, 3, 22])

@@ -259,6 +259,21 @@ def test_without_alpha_only_disagreement_can_rank(folder: Path) -> None:
     assert [float(row["disagreement"]) for row in rows] == pytest.approx([0.5, 0.48, 0.18])
 
 
+def test_a_list_as_json_has_the_lines_of_the_csv(folder: Path) -> None:
+    """Of a name that ends in .json it is JSON, with what was asked and what it rests on."""
+    rows = listed("cases.csv --top 2")
+    done = run("worklist cases.csv --top 2 --quiet --out list.json")
+    assert done.exit_code == 0, done.output
+    found = json.loads((folder / "list.json").read_text(encoding="utf-8"))
+    assert [{k: str(v) for k, v in row.items()} for row in found["cases"]] == rows
+    assert found["schema_version"] == 1 and found["options"] == {"by": "gain", "top": 2}
+    names = ["benign", "malignant"]
+    assert found["data"] == {
+        "cases": 3, "classes": 2, "class_names": names, "ratings": 0, "dropped": {}
+    }  # fmt: skip
+    assert found["provenance"]["call"].endswith("--out list.json") and found["versions"]
+
+
 ERRORS = {
     "no file": ("nowhere.csv", "nowhere.csv: there is no such file"),
     "no column": ("cases.csv --alpha-column a", "--alpha-column: must name a column of cases.csv"),

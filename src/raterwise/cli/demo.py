@@ -70,7 +70,8 @@ def demo(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Write the report, the tables and results.json into this folder.",
+            help="Write the report, the tables and results.json into this folder; to a name that "
+            "ends in .json the results alone.",
             show_default=False,
         ),
     ] = None,
@@ -97,11 +98,12 @@ def demo(
     from raterwise.datasets import load_lidc_malignancy
 
     check_html(html)
-    page = html or (REPORT if out is None else out / "report.html")
-    if out is None or html is not None:
-        check_outputs((page,))
-    if out is not None:
-        _ask_to_replace(check_folder(out), force=force)
+    alone = out if out is not None and out.suffix.lower() == ".json" and not out.is_dir() else None
+    folder = out if alone is None else None
+    page = html or (REPORT if folder is None else folder / "report.html")
+    check_outputs((alone, page if folder is None or html is not None else None))
+    if folder is not None:
+        _ask_to_replace(check_folder(folder), force=force)
     data = load_lidc_malignancy()
     drawn = {"resamples": resamples, "seed": seed}
     with ProgressBar() as report:
@@ -111,13 +113,16 @@ def demo(
         levels = by_diameter(data, everybody, within(report, 0.6, 0.7))
         parts = further_parts(data, everybody, report, 0.7)
     # The files first: whoever reads what is printed may stop at any line.
-    tables = () if out is None else _write_files(out, everybody)
+    tables = () if folder is None else _write_files(folder, everybody)
+    if alone is not None:
+        everybody.to_json(alone)
     shown = replace(everybody, subgroups=levels)
     failed = _write_report(page, shown, {"single": single, **parts})
     console = new_console()
     _print_story(console, data, everybody, single)
     if tables:
         _print_command(console, tables, data.class_names, resamples, seed)
+    announce(console, (alone,))
     console.print()
     if failed:
         console.print(Text(f"No report was written: {failed}", style="yellow"))

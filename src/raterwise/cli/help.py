@@ -38,6 +38,23 @@ NUMBERS = (
     *dict.fromkeys(("valid number", "valid float"), "a number").items(),
 )
 """How versions of typer say that it is no number."""
+ASKED = ("--metrics", "--question", "--per", "--option", "--bins", "--threshold")
+IN_MEMORY = "reads its tables into memory; raterwise evaluate --stream takes --cluster"
+NOT_HERE: dict[str, dict[str, str]] = {
+    "merge": dict.fromkeys((*ASKED, "--seed"), "the saved summaries keep what they were made with"),
+    "report": dict.fromkeys((*ASKED, "--seed"), "the results keep what they were made with"),
+    "worklist": {
+        **dict.fromkeys(ASKED, "a worklist ranks cases and computes no metric"),
+        "--seed": "a worklist draws nothing at random",
+    },
+    "agreement": dict.fromkeys(ASKED, "it computes kappa and every alpha, of the ratings alone"),
+    "demo": dict.fromkeys(ASKED, "it computes every metric; raterwise evaluate takes its files"),
+    **{
+        name: {"--cluster": f"raterwise {name} {IN_MEMORY}"}
+        for name in ("compare", "calibrate", "stability", "plan")
+    },
+}
+"""Why a command does not have an option that most have."""
 TYPER = tuple(int(part) for part in re.findall(r"[0-9]+", typer.__version__)[:3])
 
 
@@ -100,6 +117,9 @@ def usage_in_words(error: Any) -> str:
         ctx = getattr(error, "ctx", None)
         params = ctx.command.get_params(ctx) if ctx is not None else []
         known = [name for param in params for name in param.opts if name.startswith("--")]
+        why = NOT_HERE.get(getattr(ctx, "info_name", "") or "", {}).get(option)
+        if why is not None:
+            return f"{option}: there is no such option here; {why}"
         return f"{option}: there is no such option{did_you_mean(option, known)}"
     param = getattr(error, "param", None)
     if param is None:

@@ -23,12 +23,13 @@ from raterwise.cli.findings import (
     refuse_finding_column,
 )
 from raterwise.cli.options import Asked, in_panel, with_options
-from raterwise.cli.parsing import numbers, own_options
+from raterwise.cli.parsing import comma_list, numbers, own_options
 from raterwise.cli.reading import heard_warnings, read_cases
 from raterwise.cli.show import new_console, number, plain_table, print_table, print_warnings
 from raterwise.cli.spelling import as_options
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import Files, announce, origin_of, write_json
+from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
 from raterwise.report.words import facts_in_words
@@ -42,6 +43,7 @@ EXAMPLES = """[bold]Examples[/bold]
 
 [dim]# how wide will the interval of the ECE be?[/dim]
 raterwise plan ece pilot.csv --ratings r.csv --cases 100,200 --raters 1,2,3
+raterwise plan pilot.csv --metrics ece --ratings r.csv
 
 [dim]# 600 readings to spend; a new case costs as much as four readings[/dim]
 raterwise plan brier pilot.csv --ratings r.csv --cases 50,100,200 \\
@@ -60,7 +62,12 @@ def plan(
     files: Files,
     tables: TableOptions,
     metric: Annotated[str, typer.Argument(help="The metric to plan for, such as brier or ece.")],
-    predictions: Annotated[Path, typer.Argument(help="Predictions of the pilot study.")],
+    predictions: Annotated[
+        Path | None, typer.Argument(help="Predictions of the pilot study.", show_default=False)
+    ] = None,
+    metrics: Annotated[
+        str | None, in_panel(DESIGNS, "The metric, if it does not stand before the file: ece.")
+    ] = None,
     ratings: options.RatingsFile = None,
     multilabel: options.Multilabel = False,
     finding_column: options.FindingColumn = None,
@@ -92,7 +99,8 @@ def plan(
     """
     from raterwise.planning import plan as planned
 
-    files.check((predictions, ratings))
+    metric, pilot_file = _metric_and_file(metric, predictions, metrics)
+    files.check((pilot_file, ratings))
     drawn: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
     designs: dict[str, Any] = {
         "cases": numbers("--cases", cases, int, "100,200"),
@@ -103,21 +111,23 @@ def plan(
     with files.progress() as report, heard_warnings() as heard:
         report("reading", 0.0)
         if multilabel:
-            table, joined = read_findings(predictions, ratings, tables, finding_column)
+            table, joined = read_findings(pilot_file, ratings, tables, finding_column)
             found, each = _of_findings(metric, joined, asked.told, report, **designs)
-            words = facts_in_words(facts_of_findings(joined))
+            data = facts_of_findings(joined)
+            words = facts_in_words(data)
         else:
             refuse_finding_column(finding_column)
-            pilot = read_cases(predictions, ratings, tables)
+            pilot = read_cases(pilot_file, ratings, tables)
             own = own_options(metric, asked.told)
             found = planned(metric, pilot.predictions(), progress=report, **own, **designs)
-            table, words = pilot.table, pilot.in_words()
+            table, words, data = pilot.table, pilot.in_words(), pilot.facts()
     heard += table.notes
     costs = {"case_cost": case_cost, "reading_cost": reading_cost}
     advice = None if budget is None else found.advice(budget, **costs)
     best = None if budget is None else found.best(budget, **costs)
     rows = [_row(design, best, costs) for design in found.designs]
-    about = {"options": designs, **origin_of((predictions, ratings))}
+    about = {"data": data, "options": {**designs, **costs, "budget": budget, **asked.told}}
+    about |= origin_of((pilot_file, ratings))
     _write(found, rows, advice, heard, each, about, files)
     if files.html is not None:
         from raterwise.report.pages import plan_page
@@ -132,6 +142,25 @@ def plan(
         if each:
             _show_findings(console, each)
         announce(console, files.paths)
+
+
+def _metric_and_file(metric: str, file: Path | None, metrics: str | None) -> tuple[str, Path]:
+    """Return the metric and the pilot of `plan METRIC FILE` or of `plan FILE --metrics METRIC`."""
+    if metrics is None:
+        if file is None:
+            raise InvalidInputError(
+                f"plan: must be told a metric and the file of the pilot; got {metric!r} alone"
+            )
+        return metric, file
+    if file is not None:
+        raise InvalidInputError(
+            f"--metrics: must be left out where a metric stands before the file; got {metrics!r} "
+            f"and {metric!r}"
+        )
+    names = comma_list(metrics)
+    if len(names) != 1 or names[0] == "all":
+        raise InvalidInputError(f"--metrics: a plan is for one metric; got {metrics!r}")
+    return names[0], Path(metric)
 
 
 def _of_findings(
@@ -179,7 +208,8 @@ def _write(
 ) -> None:
     if files.out is not None:
         content = {"schema_version": SCHEMA_VERSION, "metric": found.metric, "level": found.level}
-        content |= {"designs": rows, "advice": advice, "warnings": heard}
+        content |= {"metrics": {found.metric: rows}, "designs": rows, "advice": advice}
+        content["warnings"] = heard
         findings = {title: [_values(d) for d in one.designs] for title, one in each.items()}
         write_json(files.out, {**content, **({"findings": findings} if findings else {}), **about})
     if files.csv_out is not None:

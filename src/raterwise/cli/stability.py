@@ -40,7 +40,6 @@ from raterwise.io.damaged import read_json
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.report.words import facts_in_words
 from raterwise.rules import positive_integer
-from raterwise.summaries.facts import Facts
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -126,11 +125,12 @@ def stability(
             elsewhere = read_outside_cases(outside, confidence_column, tables)
             rated = cases.predictions(ranked, elsewhere)
             found, notes = measure(rated, names, progress=report, **how)
-            table, data = cases.table, {**Facts.of(rated).as_data(), "dropped": cases.dropped}
+            table, data = cases.table, cases.facts()
     read, left = [*table.notes, *members.notes(predictions)], [f"left out: {n}" for n in notes]
     origin = origin_of(inputs) if files.out or files.html else {}
     if files.out is not None:
         shown = {"metrics": metrics, "fractions": fractions, "repeats": repeats, "seed": seed}
+        shown |= {**asked.told, "on_single": on_single}
         write_json(files.out, {**_content(found, each, data, shown, [*notes, *read]), **origin})
     if files.html is not None:
         lines = [*left, *map(as_options, read)]

@@ -15,7 +15,7 @@ from raterwise.cli.members import Members
 from raterwise.cli.reading import Cases, read_cases
 from raterwise.cli.show import new_console, number, plain_table, print_table, print_warnings
 from raterwise.cli.table_options import TableOptions
-from raterwise.cli.writing import announce, check_html, check_outputs, origin_of
+from raterwise.cli.writing import announce, check_html, check_outputs, origin_of, write_json
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import read_archive
 from raterwise.io.files import write_text_atomically
@@ -47,6 +47,7 @@ raterwise worklist calibrated/calibrated.csv --ratings first.csv"""
 MOST_SHOWN, MOST_ANSWERS = 30, 5
 """Cases that a terminal shows unless --top says otherwise, and answers beside each."""
 ALPHA_COLUMN = "alpha0"
+SCHEMA_VERSION = 1
 
 
 @options.with_options
@@ -70,7 +71,7 @@ def worklist(
     features_prefix: model_options.FeaturesPrefix = None,
     logit_prefix: model_options.LogitPrefix = "logit_",
     out: Annotated[
-        Path | None, options.in_panel(options.OUTPUT, "Write the list to this CSV file.")
+        Path | None, options.in_panel(options.OUTPUT, "Write the list to this CSV file, or .json.")
     ] = None,
     html: options.HtmlOut = None,
     quiet: options.Quiet = False,
@@ -110,7 +111,10 @@ def worklist(
     belief = _updated(belief, cases)
     ids = None if cases.table.ids is None else cases.table.ids.tolist()
     found = ranked(belief, ids, by, top, class_names=cases.table.class_names)
-    if out is not None:
+    if out is not None and out.suffix.lower() == ".json":
+        asked = {"by": found.by, "top": top}
+        write_json(out, {**_content(found, cases), "options": asked, **origin_of(inputs)})
+    elif out is not None:
         found.to_csv(out)
     if html is not None:
         from raterwise.report.pages import worklist_page
@@ -120,6 +124,23 @@ def worklist(
     if not quiet:
         _show(found, len(cases), cases, top, out)
         announce(new_console(), (html,))
+
+
+def _content(found: Worklist, cases: Cases) -> dict[str, Any]:
+    """Return what the JSON holds: the lines of the CSV file, under the names that results have."""
+    labels = cases.labels
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "cases": found.records(),
+        "data": {
+            "cases": len(cases),
+            "classes": len(cases.table.class_names),
+            "class_names": list(cases.table.class_names),
+            "ratings": 0 if labels is None else int(labels.num_raters.sum()),
+            "dropped": cases.dropped,
+        },
+        "warnings": list(cases.table.notes),
+    }
 
 
 def _load(path: Path | None, option: str, *, alpha: bool) -> Any:

@@ -167,6 +167,10 @@ def check_folder(path: Path) -> Path:
     """Return a folder that is there, or that could be made; before the work and not after it."""
     if path.exists() and not path.is_dir():
         raise InvalidInputError(f"{path}: must be a folder to write into; it is a file")
+    if path.suffix.lower() in NOT_JSON | {".json"} and not path.is_dir():
+        raise InvalidInputError(
+            f"{path}: must be a folder to write into; its name is that of a file"
+        )
     return path
 
 

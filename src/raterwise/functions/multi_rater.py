@@ -27,7 +27,8 @@ def multi_rater(calibration_error: Callable[..., float]) -> Callable[..., float]
     Returns
     -------
     callable
-        A function of (probs, labels), where labels may be `Labels`. Tensors come as tensors.
+        A function of (probs, labels, ...), where labels may be `Labels`. Tensors come as tensors.
+        `weights=`, one per case, is passed on with the weight of a case at each of its labels.
 
     See Also
     --------
@@ -52,7 +53,8 @@ def multi_rater(calibration_error: Callable[..., float]) -> Callable[..., float]
         )
 
     def wrapped(probs: Any, labels: Any, *args: Any, **kwargs: Any) -> float:
-        predictions = Predictions.of(probs, labels)
+        weights = kwargs.pop("weights", None)
+        predictions = Predictions.of(probs, labels, weights=weights)
         counts = predictions.labels.counts
         rows = np.repeat(np.arange(len(predictions)), predictions.labels.num_raters)
         cases, classes = np.nonzero(counts)
@@ -62,6 +64,8 @@ def multi_rater(calibration_error: Callable[..., float]) -> Callable[..., float]
             import torch
 
             repeated, y = torch.as_tensor(repeated), torch.as_tensor(y)
+        if predictions.weights is not None:
+            kwargs["weights"] = predictions.weights[rows]
         return float(calibration_error(repeated, y, *args, **kwargs))
 
     return wrapped
