@@ -673,7 +673,7 @@ def test_the_verdict_follows_the_findings() -> None:
     first = re.search(r"<li><strong>&lt;script&gt;alert.*?: (.*?)\. </strong>", page)
     assert first is not None and first[1] == "said too often", "the name stands before it"
     for name in ("edema", "effusion"):
-        assert re.search(rf"<li><strong>{name}: (Too little data|No miscalibration)", page)
+        assert re.search(rf"<li><strong>{name}: (too little data|no miscalibration)", page)
 
 
 def test_a_comparison_of_hostile_names() -> None:
