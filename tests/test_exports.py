@@ -128,6 +128,26 @@ def test_notebooks_show_intervals(results: rw.Results) -> None:
     assert "script" not in tags.seen and "&lt;script&gt;" in shown
 
 
+def test_what_consoles_and_notebooks_show_of_a_model_that_is_off() -> None:
+    """The verdict first; a reason once, not once per metric; a difference and its p-value agree."""
+    p, y = np.tile([0.95, 0.9, 0.1, 0.05], 50), np.tile([1, 0, 1, 0], 50)
+    results = rw.evaluate(p, y, "ece,epistemic_loss,dispersion_loss", resamples=50)
+    assert results._repr_html_().startswith("<div><p><strong>Over-confident")
+    assert repr(results).count("undefined: labels: needs at least 2 labels per case") == 1
+    assert repr(results["ece"]).startswith("Estimate('ece', value=0.47")  # (0.05 + 0.9) / 2
+    assert "meaning" not in repr(results["ece"])
+    found = rw.compare({"sharp": p, "blunt": (p + 0.5) / 2}, y, "ece", resamples=50)
+    (d,) = found.differences
+    assert repr(found).splitlines() == [
+        "Comparison(sharp, blunt)",
+        f"  ece: sharp - blunt   {d.debiased:+.4f}  [{d.low:.4f}, {d.high:.4f}]"
+        f"  p = {d.adjusted_p_value:.2g}",
+    ]
+    assert f"<td>{d.debiased:.3f}</td>" in found._repr_html_()
+    cases = rw.Predictions.of(p, y, groups=np.repeat(np.arange(100), 2))
+    assert repr(cases) == "Predictions(200 cases of 100 patients, 2 classes)"
+
+
 def test_an_interval_is_drawn_where_it_is(results: rw.Results) -> None:
     """The dot and the line of 0.25 [0, 0.5] on an axis from 0 to 0.5 of 130 pixels plus 5."""
     e = rw.Estimate("x", 0.25, 0.0, 0.5, title="X", group="g")
