@@ -356,7 +356,7 @@ def test_one_case_is_evaluated() -> None:
     [
         (
             {"metrics": "ece,eec"},
-            r"metrics: no metric is called 'eec' \(did you mean 'ece'\?\); known: accuracy, brier",
+            r"no metric is called 'eec' \(did you mean 'ece'\?\); known: accuracy, brier",
         ),
         ({"metrics": ""}, "metrics: "),
         ({"metrics": []}, "metrics: must name at least one metric"),
