@@ -259,6 +259,8 @@ def test_a_narrow_terminal_gets_the_meanings_below(
     assert re.search(r"Expected calibration error +0\.2417 +\[", result.stdout)
     assert "Expected calibration error: Mean gap" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
+    everything = run("evaluate predictions.csv --ratings long.csv --resamples 20").stdout
+    assert "Mean gap" not in everything and "What each means: in the report" in everything
 
 
 def test_names_with_brackets_are_shown_as_they_are() -> None:

@@ -354,7 +354,10 @@ def test_one_case_is_evaluated() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"metrics": "ece,eec"}, "metrics: no metric is called 'eec'; known: accuracy, brier"),
+        (
+            {"metrics": "ece,eec"},
+            r"no metric is called 'eec' \(did you mean 'ece'\?\); known: accuracy, brier",
+        ),
         ({"metrics": ""}, "metrics: "),
         ({"metrics": []}, "metrics: must name at least one metric"),
         ({"level": 0}, "level: must .*; got 0"),

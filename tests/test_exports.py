@@ -128,6 +128,26 @@ def test_notebooks_show_intervals(results: rw.Results) -> None:
     assert "script" not in tags.seen and "&lt;script&gt;" in shown
 
 
+def test_what_consoles_and_notebooks_show_of_a_model_that_is_off() -> None:
+    """The verdict first; a reason once, not once per metric; a difference and its p-value agree."""
+    p, y = np.tile([0.95, 0.9, 0.1, 0.05], 50), np.tile([1, 0, 1, 0], 50)
+    results = rw.evaluate(p, y, "ece,epistemic_loss,dispersion_loss", resamples=50)
+    assert results._repr_html_().startswith("<div><p><strong>Over-confident")
+    assert repr(results).count("undefined: labels: needs at least 2 labels per case") == 1
+    assert repr(results["ece"]).startswith("Estimate('ece', value=0.47")  # (0.05 + 0.9) / 2
+    assert "meaning" not in repr(results["ece"])
+    found = rw.compare({"sharp": p, "blunt": (p + 0.5) / 2}, y, "ece", resamples=50)
+    (d,) = found.differences
+    assert repr(found).splitlines() == [
+        "Comparison(sharp, blunt)",
+        f"  ece: sharp - blunt   {d.debiased:+.4f}  [{d.low:.4f}, {d.high:.4f}]"
+        f"  p = {d.adjusted_p_value:.2g}",
+    ]
+    assert f"<td>{d.debiased:.3f}</td>" in found._repr_html_()
+    cases = rw.Predictions.of(p, y, groups=np.repeat(np.arange(100), 2))
+    assert repr(cases) == "Predictions(200 cases of 100 patients, 2 classes)"
+
+
 def test_an_interval_is_drawn_where_it_is(results: rw.Results) -> None:
     """The dot and the line of 0.25 [0, 0.5] on an axis from 0 to 0.5 of 130 pixels plus 5."""
     e = rw.Estimate("x", 0.25, 0.0, 0.5, title="X", group="g")
@@ -176,7 +196,7 @@ def test_words_for_a_paper(results: rw.Results) -> None:
         "with 50 resamples of patients (seed 3)",
         f"raterwise {rw.__version__} on Python",
         f"Brier score was {b.value:.3f} (95% CI {b.low:.3f} to {b.high:.3f}).",
-        "Not defined on these data: Epistemic loss",
+        "Not defined on these data: epistemic loss",
         "| – | 29 | Dependence of cases of one patient | Methods, uncertainty |",
         "TRIPOD+AI 10; CLAIM 21: How the sample size was chosen",
         "| 20a, 21 | 35 | Numbers analysed and left out | Methods, cases |",
@@ -192,7 +212,8 @@ def test_words_for_a_paper(results: rw.Results) -> None:
         "No confidence intervals were computed.",
         "Not answered: patients were not named, and cases taken as independent",
         "Cannot be answered with one rating per case",
-        "Who the raters were: they are anonymous",
+        "Who the raters were: these data do not name them.",
+        "Verdict on calibration: ",
     ):
         assert said in alone, said
 
@@ -208,8 +229,28 @@ def test_words_for_a_paper_tell_of_the_raters() -> None:
     found = results.data["exchangeability"]["p_value"]
     assert found < 0.001 or f"(p = {found:.2g})" in text
     assert "By a permutation test over 60 cases, the raters were not interchangeable (p" in text
-    assert "The raters are anonymous in the data." in text
-    assert "Two readers of a case agree " in text
+    assert "The data do not name the raters." in text
+    told = text.partition("Two readers of a case agree ")[2]
+    assert re.match(r"[\d.]+% \(95% CI [\d.]+ to [\d.]+\) of the time", told)
+
+
+def test_words_for_a_paper_tell_what_measures_go_without() -> None:
+    """Two of six cases have one rater: a measure of pairs has four, and the text says so."""
+    said = [[0, 1, 1], [1, 1, 0], [0, 0, 1], [1, 0, 1], [0, -1, -1], [-1, 1, -1]]
+    results = rw.evaluate(
+        [0.2, 0.7, 0.4, 0.6, 0.1, 0.9],
+        rw.Labels.from_ratings(said, num_classes=2),
+        "brier,epistemic_loss,disagreement_loss",
+        on_single="drop",
+        resamples=0,
+    )
+    text = results.to_text()
+    assert (
+        "We evaluated 6 cases with 2 classes. Without 2 cases that had too few raters: epistemic "
+        "loss and disagreement loss."
+    ) in text
+    assert "No case was left out" not in text
+    assert "We computed Brier score, epistemic loss and disagreement loss." in text
 
 
 def test_results_say_where_they_come_from(results: rw.Results, tmp_path: Path) -> None:

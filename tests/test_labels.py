@@ -44,7 +44,7 @@ def test_the_same_ratings_said_in_three_ways() -> None:
         np.testing.assert_allclose(labels.frequencies, COUNTS / [[3], [2], [1]])
         assert labels.majority().tolist() == [1, 2, 0]
         assert len(labels) == 3
-        assert repr(labels) == "Labels(3 cases, 3 classes, 1-3 raters a case)"
+        assert repr(labels) == "Labels(3 cases, 3 classes, 1 to 3 raters per case)"
 
 
 def test_one_label_per_case() -> None:

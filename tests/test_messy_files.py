@@ -181,6 +181,21 @@ MESSY: dict[str, Messy] = {
         message=r"there is no 'case' .*; perhaps --id-column image_id",
         fix="--id-column image_id",
     ),
+    "ids under another name in the ratings": Messy(
+        both(PREDICTIONS.replace("case", "image"), LONG.replace("case", "Image")),
+        options="p.csv --ratings r.csv --id-column image",
+        message=r"--ratings-id-column: must name a column .* no 'image' \(did you mean 'Image'",
+        fix="--ratings-id-column Image",
+    ),
+    "words, and classes without names": Messy(
+        both(
+            "case,risk\nn1,0.25\nn2,0.5\nn3,0.875\nn4,0\n",
+            LONG.replace("benign", "gut").replace("malignant", "schlecht") + "n3,B,offen\n",
+        ),
+        options="p.csv --ratings r.csv --prob-columns risk",
+        message=r"and the classes are '0', '1' \(--class-names gives the classes the names",
+        fix="--class-names gut,schlecht --missing offen",
+    ),
     "TRUE and FALSE": Messy(
         both(ratings=LONG.replace("benign", "FALSE").replace("malignant", "TRUE")),
         message=r"--class-names FALSE,TRUE",

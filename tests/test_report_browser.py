@@ -361,6 +361,26 @@ def test_a_script_opens_what_is_folded_and_folds_it_again(
     assert browser.get_log("browser") == []
 
 
+def test_the_numbers_behind_charts_come_last_on_paper(browser: Any, folder: Path) -> None:
+    """Key figures are not pushed back by tables of bins; after printing all is where it was."""
+    view(browser, folder / "report.html")
+    order = """
+    const after = (a, b) => !!(a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING);
+    const last = document.getElementById("provenance");
+    return [...document.querySelectorAll("details.numbers")].map(table => after(last, table));
+    """
+    before = browser.execute_script("return document.querySelector('main, body').innerHTML")
+    assert len(browser.execute_script(order)) > 2 and not any(browser.execute_script(order))
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert all(browser.execute_script(order))
+    titles = browser.find_elements(By.CSS_SELECTOR, "#numbers h3")
+    assert titles[0].get_property("textContent") == "Does 90% mean 90%?"
+    browser.execute_script("dispatchEvent(new Event('afterprint'))")
+    assert not any(browser.execute_script(order))
+    after = browser.execute_script("return document.querySelector('main, body').innerHTML")
+    assert re.sub("<!--.*?-->", "", after) == re.sub("<!--.*?-->", "", before)
+
+
 def test_what_was_chosen_is_what_paper_says(browser: Any, folder: Path) -> None:
     """The name of the class that the chart shows, not of the first one."""
     view(browser, folder / "report.html")

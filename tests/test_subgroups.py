@@ -206,6 +206,19 @@ def test_p_values_are_adjusted_over_the_levels() -> None:
     assert (a.difference, a.low, a.high) == pytest.approx((-b.difference, -b.high, -b.low))
 
 
+def test_comparisons_are_those_that_were_tested() -> None:
+    """A level of one patient is compared without a test: of three levels two count."""
+    problem = ordinary(120)
+    patients = np.arange(120) // 2
+    level = np.where(patients == 0, "rare", np.array(["A", "B"])[patients % 2])
+    found = rw.evaluate(
+        problem.probs, problem.labels, "accuracy", patients, resamples=50, subgroups=level
+    )
+    assert found.subgroups[-1].differences["accuracy"].adjusted_p_value is None
+    assert found.data["comparisons"] == 2
+    assert "Of 2 comparisons between levels" in found.to_text()
+
+
 def test_a_metric_that_a_level_lacks_is_adjusted_with_the_others() -> None:
     """The AUROC has no value in a level without positives; max-T over both metrics by a loop."""
     random = np.random.default_rng(7)

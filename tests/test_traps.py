@@ -249,6 +249,7 @@ def test_float16_rows_may_sum_to_one_within_a_hundredth() -> None:
         (GOOD, [0, np.nan, 1], "labels: must be whole numbers; 1 are NaN"),
         (GOOD, [0, np.inf, 1], "labels: must be whole numbers; some are infinite"),
         (GOOD, [[0], [1], [1]], "labels: a plain array must be .*from_ratings.*from_counts"),
+        ([0, 1, 1], GOOD, r"labels: a plain array .*; probabilities come first, \(probs, labels\)"),
         (GOOD, rw.Labels.from_classes([0, 1, 2], num_classes=3), "3 classes in labels and 2 in"),
     ],
 )

@@ -326,6 +326,35 @@ def test_never_green_against_the_intervals(unit: Any) -> None:
     assert ("these cases read by other raters" in told.explanation) == (unit == "raters")
 
 
+def test_a_model_that_is_off_both_ways_is_not_judged_by_its_mean() -> None:
+    """Log odds × 2.2 and + 0.25 are too extreme; twice every probability is too much everywhere."""
+    random = np.random.default_rng(5)
+    logit = random.normal(size=800)
+    seen = random.binomial(1, 1 / (1 + np.exp(-logit)))
+    steep = rw.evaluate(1 / (1 + np.exp(-2.2 * logit - 0.25)), seen, "ece", resamples=50)
+    assert verdict(steep).headline == "Over-confident about “class 1”"
+    share = random.beta(1, 12, 2000)
+    double = rw.evaluate(
+        np.minimum(2 * share, 0.999), random.binomial(1, share), "ece", resamples=50
+    )
+    assert verdict(double).headline == "Says “class 1” too often"
+
+
+def test_the_p_value_beside_a_deviation_is_its_own() -> None:
+    """A bin that is off by far does not lend its p-value to the mean that is named."""
+    results = in_memory(cases())
+    found = results.data["verdict"]
+    apart = {"mean of yes": 0.034, "bin 5 of 5 of yes": found["p_value"]}
+    each = [
+        {**d, "adjusted": apart.get(d["statistic"], 0.9), "predicted": 0.5, "observed": 0.4}
+        for d in found["deviations"]
+    ]
+    seen = {**found, "deviations": each}
+    told = verdict(replace(results, data={**results.data, "verdict": seen}))
+    assert told.headline == "Says “yes” too often"
+    assert "(p\u00a0=\u00a00.034, corrected for 8 checks)" in told.explanation
+
+
 WEAK = "observed_expected_ratio,calibration_intercept,calibration_slope"
 
 

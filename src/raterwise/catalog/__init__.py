@@ -38,5 +38,5 @@ def find(name: str) -> Metric:
     except KeyError:
         known, meant = ", ".join(CATALOG), did_you_mean(name, CATALOG)
         raise InvalidInputError(
-            f"metrics: no metric is called {name!r}; known: {known}{meant}"
+            f"metrics: no metric is called {name!r}{meant}; known: {known}"
         ) from None

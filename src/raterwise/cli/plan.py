@@ -32,7 +32,7 @@ from raterwise.cli.writing import Files, announce, origin_of, write_json
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
-from raterwise.report.words import facts_in_words
+from raterwise.report.words import cost, facts_in_words
 from raterwise.results.exports import csv_text
 
 if TYPE_CHECKING:
@@ -185,8 +185,8 @@ def _of_findings(
 
 
 def _row(design: Design, best: Design | None, costs: dict[str, float]) -> dict[str, Any]:
-    cost = design.cases * costs["case_cost"] + design.readings * costs["reading_cost"]
-    more = {"readings": design.readings, "cost": cost, "best": design == best}
+    spent = design.cases * costs["case_cost"] + design.readings * costs["reading_cost"]
+    more = {"readings": design.readings, "cost": spent, "best": design == best}
     return {**_values(design), **more}
 
 
@@ -238,7 +238,7 @@ def _show(
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("by")
     for row in rows:
-        cells = [str(row["cases"]), str(row["raters"]), str(row["readings"]), f"{row['cost']:g}"]
+        cells = [str(row["cases"]), str(row["raters"]), str(row["readings"]), cost(row["cost"])]
         cells += [number(row[key]) for key in shown]
         mark = "narrowest" if advice is not None and "cannot tell" in advice else "best"
         cells += [row["method"] + (f" ← {mark} within the budget" if row["best"] else "")]

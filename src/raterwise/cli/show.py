@@ -22,6 +22,8 @@ from raterwise.results import Estimate, Results, left_out
 
 ROOM_FOR_MEANINGS = 120
 """Columns of a terminal from which the meanings fit beside the numbers; else they follow."""
+MOST_MEANINGS = 8
+"""Of more metrics than this the meanings would push the table out of sight."""
 PIPED_WIDTH = 160
 
 
@@ -88,10 +90,13 @@ def print_results(results: Results, console: Console | None = None) -> None:
     console.print(Text(facts_in_words(results.data), style="bold"))
     _print_verdict(results, console)
     print_table(_results_table(results, meanings=wide), console)
-    if not wide:
+    if not wide and len(results) <= MOST_MEANINGS:
         for e in results.values():
             console.print(Text.assemble((f"{e.title}: ", "bold"), e.meaning))
         console.print()
+    elif not wide:
+        told = f"What each means: in the report (--html), or in {ROOM_FOR_MEANINGS} columns."
+        console.print(Text(told))
     if corrected:
         console.print(
             Text(
@@ -170,10 +175,13 @@ def _print_subgroups(results: Results, console: Console) -> None:
         print_table(_subgroup_table(results, variable), console)
     if results.subgroups:
         console.print()
+        made = results.data.get("comparisons", 0)
+        adjusted = (
+            f" p is adjusted for all {made} comparisons of levels and metrics." if made else ""
+        )
         note = (
-            "difference: from the cases of all other levels. p is adjusted for all "
-            f"{results.data.get('comparisons', 0)} comparisons of levels and metrics. Calibration "
-            "errors are corrected."
+            f"difference: from the cases of all other levels.{adjusted} Calibration errors are "
+            "corrected."
         )
         console.print(Text(note))
 

@@ -21,7 +21,12 @@ from raterwise.cli.show import (
 from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison, Difference
 from raterwise.inference.differences import holm
-from raterwise.report.findings import verdict_on_findings, verdicts_by_finding
+from raterwise.report.findings import (
+    JUDGED_ALONE,
+    in_a_list,
+    verdict_on_findings,
+    verdicts_by_finding,
+)
 from raterwise.report.key_figures import names_of_differences, names_of_figures
 from raterwise.results import Results, left_out
 
@@ -32,10 +37,11 @@ def print_verdicts(results: Results, console: Console) -> None:
     console.print(Text.assemble((f"{found.headline}.", "bold"), f" {found.explanation}".rstrip()))
     if len(results.findings) == 1:
         return
-    for title, each in verdicts_by_finding(results).items():
+    for title, each in in_a_list(verdicts_by_finding(results)).items():
         if each.tone != "good":
             told = Text.assemble((f"  {title}: {each.headline}. ", "bold"), each.explanation)
             console.print(told)
+    console.print(Text(JUDGED_ALONE))
 
 
 def print_findings(results: Results, console: Console) -> None:
@@ -54,7 +60,6 @@ def print_findings(results: Results, console: Console) -> None:
             cells.append(f"{value} {interval(e, 3)}".strip() if wide else value)
         table.add_row(*map(Text, cells))
     print_table(table, console)
-    console.print()
 
 
 def note_findings(results: Results, console: Console) -> None:
@@ -71,8 +76,9 @@ def note_findings(results: Results, console: Console) -> None:
         absent = {title: r[name].undefined for title, r in each if r[name].value is None}
         if absent:
             where = "every finding" if len(absent) == len(results.findings) else ", ".join(absent)
+            rest = "" if e.value is None else " (left out of the mean)"
             reason = as_options(str(next(iter(absent.values()))))
-            console.print(Text(f"undefined: {e.title} in {where}: {reason}", style="yellow"))
+            console.print(Text(f"undefined: {e.title} in {where}{rest}: {reason}", style="yellow"))
 
 
 def print_differences(found: Mapping[str, Comparison], means: Comparison, console: Console) -> None:

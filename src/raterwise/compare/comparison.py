@@ -352,6 +352,16 @@ class Comparison:
         columns.pop("finding")
         return as_frame(columns, backend)
 
+    def __repr__(self) -> str:
+        names = [(d, f"{d.metric}: {d.first} - {d.second}") for d in self.differences]
+        width = max((len(name) for _, name in names), default=0)
+        lines = [f"Comparison({', '.join(self.models)})"]
+        for d, name in names:
+            gap = d.difference if d.debiased is None else d.debiased
+            ends = f"[{d.low:.4f}, {d.high:.4f}]"
+            lines.append(f"  {name:{width}}  {gap:+8.4f}  {ends}  p = {d.adjusted_p_value:.2g}")
+        return "\n".join(lines)
+
     def _repr_html_(self) -> str:
         """Return the differences with a picture of each interval, as notebooks show them."""
         from raterwise.report.tables import differences_html

@@ -85,7 +85,10 @@ def ratings_of_table(
     if source is None:
         return None
     columns = table.columns if beside else ()
-    found = read_ratings(source, table.class_names, told, beside=columns, number_rows=beside)
+    found = read_ratings(
+        source, table.class_names, told, beside=columns, number_rows=beside,
+        id_argument="id_column" if beside else "ratings_id_column",
+    )  # fmt: skip
     coded = _code_notes(told, table.class_names, found.codes)
     return replace(found, notes=(*found.notes, *coded)) if coded else found
 

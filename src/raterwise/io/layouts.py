@@ -104,24 +104,27 @@ class TableColumns:
 AS_USUAL = TableColumns()
 
 
-def find_id_column(file: TableFile, id_column: str | None) -> str:
-    """Return the column that names the case: the one asked for, `case`, or an unnamed first one."""
+def find_id_column(file: TableFile, id_column: str | None, argument: str = "id_column") -> str:
+    """Return the column that names the case: the one asked for, `case`, or an unnamed first one.
+
+    `argument` is what names the column of this file.
+    """
     if id_column is not None:
-        return file.require(id_column, "id_column")
+        return file.require(id_column, argument)
     if named := usual_names(file, CASE_COLUMNS):
         return named[0]
     if file.columns[0] in UNNAMED:
         return file.columns[0]
     raise InvalidInputError(
-        f"id_column: must say which column of {file.name} names the case; there is no 'case' "
-        f"(columns: {listed(file.columns)}){_maybe_ids(file)}{file.read_so}"
+        f"{argument}: must say which column of {file.name} names the case; there is no 'case' "
+        f"(columns: {listed(file.columns)}){_maybe_ids(file, argument)}{file.read_so}"
     )
 
 
-def _maybe_ids(file: TableFile) -> str:
+def _maybe_ids(file: TableFile, argument: str) -> str:
     """Return how to say that a column names the case, where one looks like it."""
     like = [name for name in file.columns if LIKE_IDS.search(name) and not NO_CASE.search(name)]
-    return f'; perhaps id_column="{like[0]}"' if like else did_you_mean("case", file.columns)
+    return f'; perhaps {argument}="{like[0]}"' if like else did_you_mean("case", file.columns)
 
 
 def has_ids(file: TableFile, id_column: str | None) -> bool:

@@ -72,6 +72,7 @@ def read_ratings(
     *,
     beside: Collection[str] = (),
     number_rows: bool = False,
+    id_argument: str = "id_column",
 ) -> RatingTable:
     """Return the ratings of a CSV, Excel, Parquet, Arrow or NPZ file.
 
@@ -80,7 +81,7 @@ def read_ratings(
     none. `duplicates` says what becomes of several ratings of a case by one rater: "error",
     "keep" counts each, "last" takes the last one, "average" the one most often given. `beside`
     are columns of the file that somebody else reads. Where it has no column of ids, `number_rows`
-    makes 1, 2, 3 … of them.
+    makes 1, 2, 3 … of them. `id_argument` is what names the column of the cases in this file.
 
     >>> path = getfixture("tmp_path") / "ratings.csv"
     >>> _ = path.write_text("case,reader,label\\nn1,A,benign\\nn1,B,malignant\\nn2,A,benign\\n")
@@ -106,7 +107,7 @@ def read_ratings(
     layout = layout_of(file, told)
     case: str | None = None
     if not number_rows or layout == "long" or has_ids(file, id_column):
-        case = find_id_column(file, id_column)
+        case = find_id_column(file, id_column, id_argument)
     coding = Coding(tuple(class_names), told.missing, told.ignore_case)
     if layout == "wide":
         found, used = _read_wide(file, case, told, coding)

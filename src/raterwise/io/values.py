@@ -159,6 +159,11 @@ def _way_out(
         )
     if all(map(is_whole, (*words, *class_names))):
         return _other_numbers(words, class_names)
+    if all(map(is_whole, class_names)) and not any(map(is_whole, words)):
+        return (
+            " (class_names gives the classes the names that the ratings have, in the order of the "
+            "probabilities)"
+        )
     meant = did_you_mean(text, class_names)
     if not meant and is_whole(text) and any(word in class_names for word in words):
         return " (names and codes are mixed: write names)"

@@ -279,6 +279,11 @@ class LabelTable:
         return rules.first_cases(i if ids is None else repr(ids[i]) for i in np.flatnonzero(chosen))
 
     def __repr__(self) -> str:
+        return f"Labels({len(self)} cases, {self.num_classes} classes, {self._raters_in_words()})"
+
+    def _raters_in_words(self) -> str:
         raters = self.num_raters
-        span = f"{raters.min()}-{raters.max()}" if len(raters) else "0"
-        return f"Labels({len(self)} cases, {self.num_classes} classes, {span} raters a case)"
+        fewest, most = (int(raters.min()), int(raters.max())) if len(raters) else (0, 0)
+        if fewest == most:
+            return f"{most} rater{'s' if most != 1 else ''} per case"
+        return f"{fewest} to {most} raters per case"

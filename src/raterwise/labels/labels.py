@@ -101,7 +101,7 @@ class Labels(LabelTable):
         Examples
         --------
         >>> Labels.from_classes([0, 2, 1], num_classes=3)
-        Labels(3 cases, 3 classes, 1-1 raters a case)
+        Labels(3 cases, 3 classes, 1 rater per case)
         >>> Labels.from_classes(["mild", "none"], class_names=["none", "mild", "severe"]).classes
         array([1, 0])
         """

@@ -48,9 +48,9 @@ def as_labels(labels: Any, num_classes: int, class_names: Sequence[str] | None =
     if not isinstance(labels, Labels):
         names = class_names if class_names is not None and len(class_names) == num_classes else None
         if hasattr(labels, "shape") and len(labels.shape) != 1 and not is_frame(labels):
-            raise _not_one_class_per_case(labels.shape)
+            raise _not_one_class_per_case(labels.shape, str(getattr(labels, "dtype", "")))
         if isinstance(labels, list | tuple) and labels and isinstance(labels[0], list | tuple):
-            raise _not_one_class_per_case(np.shape(labels))
+            raise _not_one_class_per_case(np.shape(labels), str(np.asarray(labels[0]).dtype))
         return Labels.from_classes(labels, num_classes, names)
     widened: Labels = labels.widened(num_classes)
     rules.check_number_of_classes("labels", widened.num_classes, num_classes)
@@ -60,10 +60,12 @@ def as_labels(labels: Any, num_classes: int, class_names: Sequence[str] | None =
     )
 
 
-def _not_one_class_per_case(shape: Sequence[int]) -> InvalidInputError:
+def _not_one_class_per_case(shape: Sequence[int], kind: str) -> InvalidInputError:
+    swapped = "; probabilities come first, (probs, labels)" if "float" in kind else ""
     return InvalidInputError(
         f"labels: a plain array must be (N,), one class per case; got shape {tuple(shape)}. Use "
-        "Labels.from_ratings for a rating matrix, Labels.from_counts for histograms"
+        "Labels.from_ratings for a rating matrix, Labels.from_counts for histograms and one-hot "
+        f"rows{swapped}"
     )
 
 

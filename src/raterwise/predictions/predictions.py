@@ -206,6 +206,12 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.probs)
 
+    def __repr__(self) -> str:
+        patients = "" if self.groups is None or self.groups_are_cases else (
+            f" of {len(np.unique(self.groups))} patients"
+        )  # fmt: skip
+        return f"Predictions({len(self)} cases{patients}, {self.num_classes} classes)"
+
     @property
     def given(self) -> int:
         """How many cases were given, those that were dropped among them."""

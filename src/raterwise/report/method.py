@@ -138,8 +138,8 @@ def _raters(names: Any, data: Any) -> str:
         return ", ".join(map(str, names))
     most = data.get("raters", {}).get("max")
     if most is None:
-        return "anonymous"
-    return f"anonymous, up to {counted_in_words(most, 'rating')} per {unit_of(data)}"
+        return "not named"
+    return f"not named, up to {counted_in_words(most, 'rating')} per {unit_of(data)}"
 
 
 def _named(part: Any) -> str:

@@ -17,7 +17,7 @@ from raterwise.report.page import page
 from raterwise.report.raters import by_points, interchangeable
 from raterwise.report.sections import Charts, figure, section, warned, wide
 from raterwise.report.stability import stability
-from raterwise.report.words import bracketed, natural, number, p_value, percent
+from raterwise.report.words import bracketed, cost, natural, number, p_value, percent
 
 MOST_CASES = 25
 """How many cases of a worklist a report shows."""
@@ -73,7 +73,7 @@ def plan_page(
     mark = "narrowest" if "cannot tell" in (advice or "") else "best"
     header = ["Cases", "Raters per case", "Readings", "Cost", "Width", "Bias", "By"]
     cells = [
-        (f"{row['cases']:,}", row["raters"], f"{row['readings']:,}", f"{row['cost']:g}",
+        (f"{row['cases']:,}", row["raters"], f"{row['readings']:,}", cost(row["cost"]),
          _with_error(row, "width"), _with_error(row, "bias"),
          row["method"] + (f", the {mark} within the budget" if row["best"] else ""))
         for row in rows

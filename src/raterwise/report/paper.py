@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -81,7 +82,7 @@ def _reference_standard(results: Results) -> str:
     each = counted_in_words(most, "rating") if fewest == most else f"{fewest} to {most} ratings"
     mean = "" if fewest == most else f" (mean {raters['mean']:.1f})"
     who = f" The raters were {', '.join(map(markdown_text, names))}." if _named(names) else (
-        " The raters are anonymous in the data."
+        " The data do not name the raters."
     )  # fmt: skip
     if most == 1:
         return (
@@ -119,8 +120,24 @@ def _cases(results: Results) -> str:
     if names and len(names) <= 12:
         classes = f" with the {what} {', '.join(markdown_text(str(name)) for name in names)}"
     dropped = [left_out(str(reason), count) for reason, count in data.get("dropped", {}).items()]
-    out = f" Left out were {'; '.join(dropped)}." if dropped else " No case was left out."
-    return f"We evaluated {counted}{patients}{classes}.{out}{_in_use(data)}"
+    few = "".join(f" {sentence}" for sentence in _too_few_raters(results))
+    none = "" if few else " No case was left out."
+    out = f" Left out were {'; '.join(dropped)}." if dropped else none
+    return f"We evaluated {counted}{patients}{classes}.{out}{few}{_in_use(data)}"
+
+
+def _too_few_raters(results: Results) -> Iterator[str]:
+    """Yield which measures go without how many cases; of findings, the largest number."""
+    unit = "voxel" if "voxels" in results.data else "case"
+    without: dict[int, list[str]] = {}
+    for name, e in results.items():
+        each = [r[name].dropped or 0 for r in results.findings.values() if name in r]
+        if dropped := max(each, default=e.dropped or 0):
+            without.setdefault(dropped, []).append(_in_sentence(e.title))
+    most = "up to " if results.findings else ""
+    for dropped, titles in without.items():
+        counted = f"{most}{counted_in_words(dropped, unit)}"
+        yield f"Without {counted} that had too few raters: {_joined(titles)}."
 
 
 def _in_use(data: Mapping[str, Any]) -> str:
@@ -144,7 +161,7 @@ def _in_use(data: Mapping[str, Any]) -> str:
 
 
 def _measures(results: Results) -> str:
-    titles = [markdown_text(e.title) for e in results.values()]
+    titles = [_in_sentence(e.title) for e in results.values()]
     bins = results.options.get("bins")
     binned = f" Binned measures used {bins} bins." if isinstance(bins, int) else ""
     question = results.options.get("question")
@@ -191,7 +208,9 @@ def _software(results: Results) -> str:
 def _results(results: Results) -> Iterator[str]:
     if "verdict" in results.data or "top_label" in results.curves:
         found = verdict(results)
-        yield f"{_plain(found.headline)}. {_plain(found.explanation)}."
+        headline = f"{found.headline[:1].lower()}{found.headline[1:]}"
+        told = re.sub(r"^It ", "The model ", found.explanation)
+        yield f"Verdict on calibration: {_plain(headline)}. {_plain(told)}."
     for group in dict.fromkeys(e.group for e in results.values()):
         said = [_sentence(e, results) for e in results.values()
                 if e.group == group and e.value is not None]  # fmt: skip
@@ -206,10 +225,11 @@ def _results(results: Results) -> Iterator[str]:
         cases = f"{test['cases']:,} cases"
         yield f"By a permutation test over {cases}, {found_out} (p {_p(test['p_value'])})."
     if readers := results.data.get("readers"):
-        yield _plain(readers["sentence"]) + "."
+        level = f"{level_of(results)} CI"
+        yield _plain(re.sub(r"\[(\S+), (\S+)\]", rf"({level} \1 to \2)", readers["sentence"])) + "."
     undefined = [e for e in results.values() if e.value is None]
     for reason in dict.fromkeys(e.undefined for e in undefined):
-        names = _joined([markdown_text(e.title) for e in undefined if e.undefined == reason])
+        names = _joined([_in_sentence(e.title) for e in undefined if e.undefined == reason])
         yield f"Not defined on these data: {names} ({markdown_text(str(reason))})."
     if results.subgroups:
         yield _about_subgroups(results)
@@ -232,7 +252,9 @@ def _about_subgroups(results: Results) -> str:
     ]
     names = dict.fromkeys(markdown_text(group.variable) for group in results.subgroups)
     variables = _joined(list(names))
-    made = sum(len(group.differences) for group in results.subgroups)
+    made = results.data.get("comparisons", 0)
+    if not made:
+        return f"Levels of {variables} could not be compared with all other cases."
     if not told:
         return (
             f"Of {made} comparisons between levels of {variables} and all other cases, none "
@@ -281,7 +303,7 @@ def _unanswered(results: Results) -> str:
         f"- {f'TRIPOD+AI {t}; ' if t else ''}CLAIM {c}: {what}." for t, c, what in FOR_THE_AUTHORS
     ]
     if not _named(results.provenance.get("raters")):
-        items.insert(5, "- Who the raters were: they are anonymous in these data.")
+        items.insert(5, "- Who the raters were: these data do not name them.")
     return "\n".join(items)
 
 
@@ -292,6 +314,20 @@ def _references(results: Results) -> str:
 
 def _named(names: Any) -> bool:
     return isinstance(names, list | tuple) and len(names) > 0
+
+
+def _in_sentence(title: str) -> str:
+    """Return the title of a measure within a sentence: small, unless it is a name or an acronym.
+
+    >>> [_in_sentence(t) for t in ("Robust ECE (RECE-G)", "KS calibration error", "Brier score")]
+    ['robust ECE (RECE-G)', 'KS calibration error', 'Brier score']
+    >>> _in_sentence("Krippendorff's alpha"), _in_sentence("In/out AUROC"), _in_sentence("E50")
+    ("Krippendorff's alpha", 'in/out AUROC', 'E50')
+    """
+    first = title.partition(" ")[0]
+    small = first[1:].islower() and "'" not in first
+    title = title[:1].lower() + title[1:] if small and first != "Brier" else title
+    return markdown_text(title)
 
 
 def _joined(names: list[str]) -> str:

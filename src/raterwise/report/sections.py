@@ -74,7 +74,8 @@ def figure(chart: Any, caption: Any, table: Html | None) -> Html:
 def behind(table: Html, charts: str = "this chart") -> Html:
     """Return the numbers behind charts, folded."""
     inside = scrolled(table, f"Numbers behind {charts}")
-    return el("details", el("summary", f"The numbers behind {charts}"), inside)
+    summary = el("summary", f"The numbers behind {charts}")
+    return el("details", summary, inside, class_="numbers")
 
 
 def scrolled(table: Html, label: str) -> Html:

@@ -11,7 +11,7 @@ from typing import Any
 from raterwise.errors import InvalidInputError
 from raterwise.palette import SERIES
 from raterwise.report.markup import Html, el
-from raterwise.report.words import basis, number, p_value
+from raterwise.report.words import basis, counted_in_words, number, p_value
 from raterwise.results import Estimate
 from raterwise.results.exports import csv_text
 
@@ -248,23 +248,40 @@ def html_of(results: Any) -> Html:
     heads, rows = _rows(results, "metrics")
     caption = f"{basis(results.data)}" if "cases" in results.data else ""
     notes = [el("li", note) for note in results.warnings]
+    counted = counted_in_words(len(notes), "note")
     return el(
         "div",
+        _verdict(results),
         table_html(heads, rows, caption),
-        el("details", el("summary", f"{len(notes)} notes"), el("ul", notes)) if notes else None,
+        el("details", el("summary", counted), el("ul", notes)) if notes else None,
     )
 
 
+def _verdict(results: Any) -> Html | None:
+    """Return what the report begins with, where that could be said."""
+    if (results.data.get("verdict") or {}).get("miscalibrated") is None:
+        return None
+    from raterwise.report.findings import verdict_on_findings
+    from raterwise.report.verdicts import verdict
+
+    found = verdict_on_findings(results) if results.findings else verdict(results)
+    return el("p", el("strong", f"{found.headline}."), f" {found.explanation}")
+
+
 def differences_html(comparison: Any) -> Html:
-    """Return every difference of a comparison, with a picture of its interval."""
+    """Return every difference of a comparison, with a picture of its interval.
+
+    Those of calibration errors are corrected, as their intervals and p-values are.
+    """
     first = next(iter(comparison.models.values()))
     rows: list[Row] = []
     for d in comparison.differences:
-        e = first[d.metric]
-        p = "" if d.p_value is None else p_value(d.p_value)
-        shown = Estimate(d.metric, d.difference, d.low, d.high, group=d.metric, meaning=e.meaning)
+        e, gap = first[d.metric], d.difference if d.debiased is None else d.debiased
+        p = "" if d.adjusted_p_value is None else p_value(d.adjusted_p_value)
+        shown = Estimate(d.metric, gap, d.low, d.high, group=d.metric, meaning=e.meaning)
         rows.append(((e.title, f"{d.first} − {d.second}", p), shown))
-    return el("div", table_html(("Metric", "Difference of", "p"), rows))
+    caption = "Calibration errors are corrected for chance, p for the number of pairs of models."
+    return el("div", table_html(("Metric", "Difference of", "p"), rows, caption))
 
 
 def table_html(heads: Sequence[str], rows: Sequence[Row], caption: str = "") -> Html:

@@ -28,6 +28,8 @@ NONE = "No verdict on calibration"
 PART = " where it predicts "
 """Before the probabilities that a sentence about a part of the cases is limited to."""
 DISAGREEMENT = "Off about how often raters differ"
+HIDDEN = 2
+"""Where bins are off both ways: from how many gaps of the mean the gap of the slope says more."""
 MOST_MORE = 2
 """How many further deviations a verdict names."""
 ROUNDING = 1e-9
@@ -54,12 +56,17 @@ def verdict(results: Results) -> Verdict:
 
 
 def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
-    """Return the verdict of all statistics together, in two lines."""
+    """Return the verdict of all statistics together, in two lines.
+
+    The p-value beside deviations is theirs, the largest of those that are named; the smallest of
+    all may belong to a bin that is not.
+    """
     p = p_value(found["p_value"], "p")
     checks = len(found["deviations"])
     if found["miscalibrated"]:
         first, others = _most_telling(found)
         gap, doubt = _gap(first), _doubt(found, results)
+        p = p_value(max(d.get("adjusted", found["p_value"]) for d in (first, *others)), "p")
         text = " ".join((
             f"{_after_headline(first['sentence'])}.",
             *(f"It {_quoted(d['sentence'].removesuffix(COUNTING))}." for d in others),
@@ -238,7 +245,8 @@ def _most_telling(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Map
     """Return the deviation to begin with, and classes that are off by themselves.
 
     Of all that is clear, the mean of the top label (or, of two classes, of the positive one) is
-    the easiest to grasp; the statistic that attains the smallest p-value is often a bin.
+    the easiest to grasp; the statistic that attains the smallest p-value is often a bin. But a
+    model that is off both ways has a mean that hides it, and is called over- or under-confident.
     """
     clear = [d for d in found["deviations"] if d["adjusted"] <= found["significance"]]
     clear.sort(key=lambda d: d["adjusted"])
@@ -246,9 +254,11 @@ def _most_telling(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Map
     top = [d for d in clear if d["channel"] == TOP_LABEL]
     same = leading if found["channel"] not in (TOP_LABEL, ALL_CLASSES) else top or leading
     first = next((d for d in same if d["statistic"].startswith("mean")), (same or [found])[0])
-    if _gap(first) < SLIGHT:  # right on average, and off both ways: what is off says more
-        worse = [d for d in same if d["statistic"].startswith("slope") and _gap(d) >= SLIGHT]
-        first = next(iter(worse), first)
+    slopes = [d for d in same if d["statistic"].startswith("slope") and _gap(d) >= SLIGHT]
+    ways = {d["standardised"] > 0 for d in same if d["statistic"].startswith("bin")}
+    hides = len(ways) == 2 and slopes and _gap(slopes[0]) >= HIDDEN * _gap(first)
+    if slopes and (hides or _gap(first) < SLIGHT):
+        first = slopes[0]
     classes = dict.fromkeys(d["channel"] for d in clear)
     named = [c for c in classes if c not in (TOP_LABEL, ALL_CLASSES, first["channel"])]
     says = [d for d in clear if d["sentence"].startswith("says ") and d["channel"] in named]

@@ -218,3 +218,12 @@ def counting(results: Results) -> str:
     raters = results.data.get("raters", {})
     same = raters.get("min") == raters.get("max") or results.options.get("per") == "annotation"
     return "" if same else f", counting every {unit_of(results.data)} once"
+
+
+def cost(value: float) -> str:
+    """Return a cost with every digit before the point and at most two after it.
+
+    >>> cost(8000), cost(1200000.0), cost(12.5), cost(0)
+    ('8,000', '1,200,000', '12.5', '0')
+    """
+    return f"{value:,.2f}".rstrip("0").rstrip(".")

@@ -9,8 +9,11 @@ from typing import Any
 from raterwise.errors import UndefinedMetricError
 from raterwise.rules import did_you_mean
 
+NUMBERS = ("value", "low", "high", "debiased", "bound", "p_value", "std", "undefined")
+"""The fields that a console shows of an estimate."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Estimate:
     """The value of one metric with its interval; or why it has none.
 
@@ -87,6 +90,12 @@ class Estimate:
         if self.value is None:
             raise UndefinedMetricError(f"{self.name}: undefined, {self.undefined}")
         return float(self.value)
+
+    def __repr__(self) -> str:
+        """Return the numbers with every digit; what metrics mean is not told again."""
+        shown = {name: getattr(self, name) for name in NUMBERS}
+        told = [f"{name}={value!r}" for name, value in shown.items() if value is not None]
+        return f"Estimate({', '.join((repr(self.name), *told))})"
 
     def __str__(self) -> str:
         if self.value is None:

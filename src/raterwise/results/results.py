@@ -112,7 +112,7 @@ class Results(Exports, Mapping[str, Estimate]):
         lines = [f"Results({self.data.get('cases')} cases)"]
         for e in self.values():
             if e.value is None:
-                lines.append(f"  {e.title:{width}}  undefined: {e.undefined}")
+                lines.append(f"  {e.title:{width}}  undefined")
             elif e.low is None or e.high is None:
                 lines.append(f"  {e.title:{width}}  {e.value:8.4f}")
             else:
@@ -120,6 +120,8 @@ class Results(Exports, Mapping[str, Estimate]):
         for variable in dict.fromkeys(s.variable for s in self.subgroups):
             levels = [f"{s.level} ({s.cases})" for s in self.subgroups if s.variable == variable]
             lines.append(f"  by {variable}: {', '.join(levels)}")
+        reasons = dict.fromkeys(e.undefined for e in self.values() if e.value is None)
+        lines += [f"  undefined: {reason}" for reason in reasons]
         return "\n".join(lines)
 
     def subgroup(self, variable: str, level: str) -> Subgroup:

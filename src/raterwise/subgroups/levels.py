@@ -92,9 +92,10 @@ def with_subgroups(
     results: Results, variables: Sequence[Variable], found: Sequence[Subgroup], chosen: Request
 ) -> Results:
     """Return the results with their sub-groups, and what is to say of these."""
+    compared = [d.adjusted_p_value is not None for s in found for d in s.differences.values()]
     return replace(
         results,
-        data={**results.data, "comparisons": sum(len(s.differences) for s in found)},
+        data={**results.data, "comparisons": sum(compared)},
         options={**results.options, "subgroup_metrics": list(chosen.metrics)},
         warnings=(*results.warnings, *warnings_about_levels(variables, found)),
         subgroups=tuple(found),
