@@ -98,16 +98,9 @@ class Cases:
 
     def facts(self) -> dict[str, Any]:
         """Return what figures about the rated cases rest on, as results write it down."""
-        from raterwise.predictions import Predictions
         from raterwise.summaries.facts import Facts
 
-        known = Predictions.of(
-            self.of_rated(self.table.probs),
-            self.require_labels(),
-            groups=self.of_rated(self.table.groups),
-            class_names=self.table.class_names,
-        )
-        return {**Facts.of(known).as_data(), "dropped": self.dropped}
+        return {**Facts.of(self.predictions()).as_data(), "dropped": self.dropped}
 
     def in_words(self) -> str:
         """Return how many cases, classes and ratings there are."""
