@@ -37,6 +37,7 @@ from raterwise.results.exports import csv_text
 if TYPE_CHECKING:
     from raterwise.inference.settings import Progress
     from raterwise.planning import Design, StudyPlan
+    from raterwise.predictions import Predictions
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -90,8 +91,6 @@ def plan(
     the next reading should go to a new case or to another rater. With
     --multilabel the finding with the widest interval decides.
     """
-    from raterwise.planning import plan as planned
-
     files.check((predictions, ratings))
     drawn: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
     designs: dict[str, Any] = {
@@ -110,7 +109,7 @@ def plan(
             refuse_finding_column(finding_column)
             pilot = read_cases(predictions, ratings, tables)
             own = own_options(metric, asked.told)
-            found = planned(metric, pilot.predictions(), progress=report, **own, **designs)
+            found = _of_pilot(pilot.predictions(), report, metric=metric, **own, **designs)
             table, words = pilot.table, pilot.in_words()
     heard += table.notes
     costs = {"case_cost": case_cost, "reading_cost": reading_cost}
@@ -134,6 +133,15 @@ def plan(
         announce(console, files.paths)
 
 
+def _of_pilot(pilot: Predictions, progress: Progress, **asked: Any) -> StudyPlan:
+    from raterwise.planning import plan as planned
+
+    return planned(
+        probs=pilot.probs, labels=pilot.labels, groups=pilot.groups, weights=pilot.weights,
+        progress=progress, **asked,
+    )  # fmt: skip
+
+
 def _of_findings(
     metric: str, pilot: Findings, told: dict[str, Any], report: Progress, **asked: Any
 ) -> tuple[StudyPlan, dict[str, StudyPlan]]:
@@ -142,10 +150,9 @@ def _of_findings(
     A study has as many cases as the finding needs that needs the most.
     """
     from raterwise.planning import StudyPlan
-    from raterwise.planning import plan as planned
 
     own = own_options(metric, asked_of_findings([metric], told))
-    each = of_each_finding(pilot, report, partial(planned, metric, **own, **asked))
+    each = of_each_finding(pilot, report, partial(_of_pilot, metric=metric, **own, **asked))
     of_designs = list(zip(*(found.designs for found in each.values()), strict=True))
     which = [int(np.argmax([design.width for design in same])) for same in of_designs]
     widest = tuple(same[k] for same, k in zip(of_designs, which, strict=True))
