@@ -223,14 +223,6 @@ def test_metrics_that_need_two_raters_are_planned_with_two() -> None:
         plan("epistemic_loss", probs, labels, cases=(100,), raters=(1,))
 
 
-def test_a_pilot_with_all_that_belongs_to_it_is_taken_as_it_is() -> None:
-    """Predictions bring labels, patients and weights: the widths are those of the arrays."""
-    probs, labels = study(60, 2, np.random.default_rng(0))
-    rest = {"groups": np.repeat(np.arange(20), 3), "weights": np.linspace(1, 2, 60)}
-    whole = Predictions.of(probs, labels, **rest)
-    assert plan("brier", whole, cases=(50,)) == plan("brier", probs, labels, cases=(50,), **rest)
-
-
 def test_metrics_of_a_belief_cannot_be_planned() -> None:
     """What needs a distribution over class probabilities is refused by its name."""
     probs, labels = study(50, 3, np.random.default_rng(6))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import raterwise as rw
-from raterwise.predictions import Predictions
 from raterwise.stability import subsample_curve, total_variation
 
 
@@ -69,23 +68,6 @@ def test_patients_are_drawn_whole() -> None:
     probs = np.full((100, 20), 0.05)
     total_variation(count, probs, groups, groups=groups, repeats=2)
     assert all((counts % 5 == 0).all() for counts in seen)
-
-
-def test_cases_with_all_that_belongs_to_them_are_taken_as_they_are() -> None:
-    """Predictions bring their patients, who are drawn whole; labels beside them are refused."""
-    groups = np.repeat(np.arange(20), 5)
-    cases = Predictions.of(np.full((100, 20), 0.05), groups, groups=groups)
-    seen = []
-
-    def count(probs: np.ndarray, labels: np.ndarray) -> float:
-        seen.append(np.unique(labels, return_counts=True)[1])
-        return 0.0
-
-    total_variation(count, cases, repeats=2)
-    assert subsample_curve(count, cases, fractions=[0.5, 1], repeats=2).sizes == (10, 20)
-    assert seen and all((counts % 5 == 0).all() for counts in seen)
-    with pytest.raises(rw.InvalidInputError, match="labels: must be left out"):
-        subsample_curve("ece", cases, groups)
 
 
 def test_subsample_curve_ends_at_the_full_value() -> None:

@@ -38,6 +38,7 @@ from raterwise.results.exports import csv_text
 if TYPE_CHECKING:
     from raterwise.inference.settings import Progress
     from raterwise.planning import Design, StudyPlan
+    from raterwise.predictions import Predictions
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -97,8 +98,6 @@ def plan(
     the next reading should go to a new case or to another rater. With
     --multilabel the finding with the widest interval decides.
     """
-    from raterwise.planning import plan as planned
-
     metric, pilot_file = _metric_and_file(metric, predictions, metrics)
     files.check((pilot_file, ratings))
     drawn: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
@@ -119,7 +118,7 @@ def plan(
             refuse_finding_column(finding_column)
             pilot = read_cases(pilot_file, ratings, tables)
             own = own_options(metric, asked.told)
-            found = planned(metric, pilot.predictions(), progress=report, **own, **designs)
+            found = _of_pilot(pilot.predictions(), report, metric=metric, **own, **designs)
             table, words, data = pilot.table, pilot.in_words(), pilot.facts()
     heard += table.notes
     costs = {"case_cost": case_cost, "reading_cost": reading_cost}
@@ -163,6 +162,15 @@ def _metric_and_file(metric: str, file: Path | None, metrics: str | None) -> tup
     return names[0], Path(metric)
 
 
+def _of_pilot(pilot: Predictions, progress: Progress, **asked: Any) -> StudyPlan:
+    from raterwise.planning import plan as planned
+
+    return planned(
+        probs=pilot.probs, labels=pilot.labels, groups=pilot.groups, weights=pilot.weights,
+        progress=progress, **asked,
+    )  # fmt: skip
+
+
 def _of_findings(
     metric: str, pilot: Findings, told: dict[str, Any], report: Progress, **asked: Any
 ) -> tuple[StudyPlan, dict[str, StudyPlan]]:
@@ -171,10 +179,9 @@ def _of_findings(
     A study has as many cases as the finding needs that needs the most.
     """
     from raterwise.planning import StudyPlan
-    from raterwise.planning import plan as planned
 
     own = own_options(metric, asked_of_findings([metric], told))
-    each = of_each_finding(pilot, report, partial(planned, metric, **own, **asked))
+    each = of_each_finding(pilot, report, partial(_of_pilot, metric=metric, **own, **asked))
     of_designs = list(zip(*(found.designs for found in each.values()), strict=True))
     which = [int(np.argmax([design.width for design in same])) for same in of_designs]
     widest = tuple(same[k] for same, k in zip(of_designs, which, strict=True))

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from raterwise.catalog import find
 from raterwise.catalog.metric import Given
 from raterwise.cli.findings import asked_of_findings, of_each_finding
-from raterwise.cli.parsing import own_options
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.evaluation.request import Request
 from raterwise.inference.settings import Progress, within
 from raterwise.io.findings import Findings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
-from raterwise.stability import SubsampleCurve, TotalVariation, subsample_curve
+from raterwise.stability import SubsampleCurve, TotalVariation
 from raterwise.stability.parts import Partition, paths_of
+from raterwise.stability.subsamples import curve_of
 from raterwise.stability.variation import variation_of
 
 EVERY, ONE = "every rater", "one rater"
@@ -126,17 +126,15 @@ def measure(
     for i, (metric, raters) in enumerate(tasks):
         row, enough = find(metric), labels.num_raters >= needed[metric]
         part = by[raters].take(enough).without_absent_patients()
-        if not row.takes_confidence:  # a metric alone would refuse what it does not look at
-            part = replace(part, confidence=None, outside=None)
-        own, what = own_options(metric, asked or {}), f"{row.title}, {raters}"
+        measured, what = request.asked[metric], f"{row.title}, {raters}"
         begin, middle, end = ((i + share) / len(tasks) for share in (0, CURVES_SHARE, 1))
         first, rest = within(progress, begin, middle, what), within(progress, middle, end, what)
-        curve = subsample_curve(metric, part, None, fractions, repeats, seed, progress=first, **own)
+        curve = curve_of(part, measured, fractions, repeats, seed, first)
         if "infinite" in row.tags and not np.isfinite(curve.full):
             notes.append(f"{what}: {row.undefined}")
             continue
         parts = Partition(repeats=repeats, seed=seed)
-        paths = paths_of(part, request.asked[metric], parts, rest)
+        paths = paths_of(part, measured, parts, rest)
         found.append(MetricStability(metric, raters, curve, variation_of(paths), paths))
     if not found:
         raise UndefinedMetricError("; ".join(notes))

@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.evaluate import predictions_of
 from raterwise.evaluation.judged import judge_predictions
 from raterwise.evaluation.request import Request, options_of
 from raterwise.inference.estimates import shaped_ends
@@ -39,8 +38,8 @@ ROUNDING = 1e-12
 
 def plan(
     metric: str,
-    probs: ArrayLike | Predictions,
-    labels: Labels | None = None,
+    probs: ArrayLike,
+    labels: Labels,
     cases: Sequence[int] = (100, 200, 500, 1000),
     raters: Sequence[int] = (1, 2, 3, 5),
     seed: int = 0,
@@ -63,10 +62,9 @@ def plan(
     ----------
     metric : str
         The name of a metric.
-    probs : array-like of shape (N, K) or (N,), or Predictions
-        Class probabilities of the pilot; (N,) are those of class 1 of two. `Predictions`, as
-        `read_cases` returns them, hold labels, patients and weights already.
-    labels : Labels, default None
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities of the pilot; (N,) are those of class 1 of two.
+    labels : Labels
         What its raters said. Some of its cases need two labels, to tell raters from cases.
     cases, raters : sequence of int, default (100, 200, 500, 1000) and (1, 2, 3, 5)
         Every combination is a design. A design with fewer raters than the metric needs is left out.
@@ -133,7 +131,7 @@ def plan(
         raise InvalidInputError(
             f"metric: must be one of class probabilities; {metric}: {request.lacking(row)}"
         )
-    pilot = predictions_of(probs, labels, weights, groups, on_unrated=on_unrated)
+    pilot = Predictions.of(probs, labels, weights=weights, groups=groups, on_unrated=on_unrated)
     cases, raters = _listed("cases", cases), _listed("raters", raters)
     sizes = [positive_integer("cases", n, least=2) for n in cases]
     numbers = [positive_integer("raters", n) for n in raters if n >= row.least_raters]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
+from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
 from raterwise.inference.settings import Progress
@@ -79,8 +80,8 @@ class SubsampleCurve:
 
 def subsample_curve(
     metric: AnyMetric,
-    probs: ArrayLike | Belief | Predictions,
-    labels: Labels | ArrayLike | None = None,
+    probs: ArrayLike | Belief,
+    labels: Labels | ArrayLike,
     fractions: Sequence[float] = (0.01, 0.05, 0.1, 0.25, 0.5, 1),
     repeats: int = 20,
     seed: int = 0,
@@ -102,10 +103,9 @@ def subsample_curve(
     ----------
     metric : str or callable
         The name of a metric, such as "ece", or any function of (probs, labels).
-    probs : array-like of shape (N, K) or (N,), a belief, or Predictions
+    probs : array-like of shape (N, K) or (N,), or a belief
         Class probabilities; (N,) are those of class 1 of two. RECE-M needs an `EnsembleBelief`.
-        `Predictions`, as `read_cases` returns them, hold labels, patients and weights already.
-    labels : Labels or array-like of shape (N,), default None
+    labels : Labels or array-like of shape (N,)
         What the raters said, or one class per case.
     fractions : sequence of float, default (0.01, 0.05, 0.1, 0.25, 0.5, 1)
         How large the subsets are.
@@ -162,10 +162,6 @@ def subsample_curve(
     >>> curve.sizes, curve.mean.tolist(), curve.full
     ((50, 100), [1.0, 1.0], 1.0)
     """
-    repeats = positive_integer("repeats", repeats)
-    parts = tuple(float(f) for f in fractions)
-    if not parts or not all(0 < f <= 1 for f in parts):
-        raise InvalidInputError(f"fractions: must be in (0, 1]; got {tuple(fractions)}")
     predictions = predictions_of(
         probs, labels, weights, groups, on_unrated=on_unrated, confidence=confidence,
         outside=outside,
@@ -173,6 +169,22 @@ def subsample_curve(
     measure = measure_of(
         metric, predictions, bins=bins, question=question, per=per, options=options
     )
+    return curve_of(predictions, measure, fractions, repeats, seed, progress)
+
+
+def curve_of(
+    predictions: Predictions,
+    measure: tuple[Metric, Options] | Callable[..., float],
+    fractions: Sequence[float],
+    repeats: int,
+    seed: int,
+    progress: Progress | None = None,
+) -> SubsampleCurve:
+    """Return a metric with its options, or a function, on random subsets of the cases."""
+    repeats = positive_integer("repeats", repeats)
+    parts = tuple(float(f) for f in fractions)
+    if not parts or not all(0 < f <= 1 for f in parts):
+        raise InvalidInputError(f"fractions: must be in (0, 1]; got {tuple(fractions)}")
     path, units = path_of(predictions, measure, settled=False), Units.of(predictions)
 
     def on(chosen: IntArray) -> float:

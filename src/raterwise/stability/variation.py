@@ -12,7 +12,6 @@ from raterwise.errors import UndefinedMetricError
 from raterwise.evaluate import predictions_of
 from raterwise.inference.settings import Progress
 from raterwise.labels import Labels
-from raterwise.predictions import Predictions
 from raterwise.stability.parts import (
     AnyMetric,
     Partition,
@@ -48,8 +47,8 @@ class TotalVariation(NamedTuple):
 
 def total_variation(
     metric: AnyMetric,
-    probs: ArrayLike | Belief | Predictions,
-    labels: Labels | ArrayLike | None = None,
+    probs: ArrayLike | Belief,
+    labels: Labels | ArrayLike,
     start: float = 0.2,
     step: float = 0.05,
     repeats: int = 100,
@@ -78,10 +77,9 @@ def total_variation(
     ----------
     metric : str or callable
         The name of a metric, such as "ece", or any function of (probs, labels).
-    probs : array-like of shape (N, K) or (N,), a belief, or Predictions
+    probs : array-like of shape (N, K) or (N,), or a belief
         Class probabilities; (N,) are those of class 1 of two. RECE-M needs an `EnsembleBelief`.
-        `Predictions`, as `read_cases` returns them, hold labels, patients and weights already.
-    labels : Labels or array-like of shape (N,), default None
+    labels : Labels or array-like of shape (N,)
         What the raters said, or one class per case.
     start : float, default 0.2
         The smallest part of the cases.
