@@ -88,3 +88,19 @@ def _of_class(p: np.ndarray, positive: np.ndarray, threshold: float) -> list[flo
         float(precision[order].mean()),
         2 * hits / (above.sum() + positive.sum()),
     ]
+
+
+def test_a_class_that_nobody_chose_may_be_as_frequent_as_expected() -> None:
+    """Observed / expected of 30 cases, of classes with p = 0.6, 0.39, 0.01 and 18, 12, 0 labels.
+
+    None of 30 is at most 1 - 0.025^(1/30), which is 11.6 times what was expected: by itself a third
+    of that is in the mean. The error of the mean alone knows nothing of this class.
+    """
+    labels = rw.Labels.from_classes(np.repeat([0, 1], [18, 12]), num_classes=3)
+    name = "observed_expected_ratio"
+    found = rw.evaluate(np.tile([0.6, 0.39, 0.01], (30, 1)), labels, name, resamples=20)[name]
+    assert found.value == pytest.approx((1 + 0.4 / 0.39 + 0) / 3)
+    most = (1 - LOW ** (1 / 30)) / 0.01
+    assert found.high >= found.value + most / 3
+    assert found.high == pytest.approx(found.value + most / 3, rel=0.01)
+    assert found.low < found.value < 1 < found.high

@@ -26,6 +26,7 @@ from raterwise.inference.measures import Measure
 from raterwise.inference.small_samples import (
     loss_interval,
     proportion_interval,
+    ratio_interval,
     separation_interval,
 )
 from raterwise.summaries import BinTable
@@ -33,8 +34,10 @@ from raterwise.types import FloatArray
 
 MORE_THAN_SEEN = 2.0
 """How many times the positives there are an average precision may be as sure as at most."""
-SHAPES = ("proportion", "separation")
+SHAPES = ("proportion", "separation", "ratio")
 """Of intervals of metrics of a class, whose mean is that of all classes."""
+FEW = 5.0
+"""The same of a ratio, whose classes make up for each other: what one has, another lacks."""
 MANY = 100.0
 """Where every value of a class is a share of so many labels, the error of the mean is enough."""
 
@@ -46,6 +49,8 @@ def has_few_of_a_class(measure: Measure) -> bool:
     if not several or measure.channels == 1:
         return False
     number = np.array([_number(measure, k) for k in range(measure.channels)])
+    if measure.row.shape == "ratio":  # of none of which any was seen it is 0, and counts
+        return bool(number.min() < FEW)
     return bool(number[number > 0].min(initial=np.inf) < MANY)
 
 
@@ -55,7 +60,8 @@ def _number(measure: Measure, k: int) -> float:
         return float(_sizes(measure, k).sum())
     one = BinTable(measure.table.sums[k : k + 1])
     positive, all_ = float(one.positive.sum()), float(one.weight.sum())
-    return positive if measure.row.counts_positives else min(positive, all_ - positive)
+    alone = measure.row.counts_positives or measure.row.shape == "ratio"
+    return positive if alone else min(positive, all_ - positive)
 
 
 def _sizes(measure: Measure, k: int) -> FloatArray:
@@ -107,6 +113,9 @@ def _of_class(measure: Measure, k: int, value: float, without: FloatArray) -> En
         found = linearise(value, without, sizes)
     except UndefinedMetricError:
         return row.bounds
+    if row.shape == "ratio":
+        score = cells.by_cell.by_channel(3, *shape)[:, k]
+        return ratio_interval(found, float(score.sum() / mass.sum()), level)
     if row.counts_positives:
         cases = float(measure.pass_.digest.unit_cases.sum())
         return positives_interval(found, hits, float(hits.sum() / mass.sum()), cases, level)
