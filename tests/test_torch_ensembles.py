@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
@@ -582,3 +584,30 @@ def test_draws_go_through_calibrators_to_a_mixture() -> None:
     assert isinstance(found, rw.DirichletMixtureBelief)
     assert found.concentration.shape == (4, 60)
     np.testing.assert_allclose(found.mean, belief.mean)
+
+
+def test_a_factory_draws_no_random_numbers(tmp_path: Path) -> None:
+    """First weights, which the file's are written over, leave the generator as it was."""
+    torch.save(nn.Linear(4, 3).state_dict(), tmp_path / "a.pt")
+    before = torch.get_rng_state()
+    ensembles.deep_ensemble(
+        [tmp_path / "a.pt"], torch.zeros(2, 4), lambda: nn.Linear(4, 3), progress=False
+    )
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_the_first_call_of_a_process_leaves_random_numbers_alone(progress: bool) -> None:
+    """Importing rich draws one of Python's; without a bar it is not imported."""
+    code = f"""
+import random, sys, torch
+from torch import nn
+from raterwise.torch import ensembles
+state = random.getstate()
+model = nn.Sequential(nn.Dropout(0.5), nn.Linear(4, 3))
+ensembles.mc_dropout(model, torch.zeros(2, 4), samples=1, progress={progress})
+assert random.getstate() == state
+assert ("rich.style" in sys.modules) is {progress}
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from raterwise.inference.settings import Progress
+from raterwise.inference.settings import Progress, silent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,10 +33,12 @@ class ProgressBar:
         patience: float | None = None,
     ) -> None:
         # Only where there is a bar: the modules that train need PyTorch, NumPy and SciPy alone.
+        state = random.getstate()
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
 
+        random.setstate(state)  # rich draws a number when it is imported
         console = console or Console(stderr=True)
         self._shown = shown and console.is_terminal
         self._progress = Bar(
@@ -85,4 +88,6 @@ class ProgressBar:
 
 def reporting(shown: bool | Progress) -> AbstractContextManager[Progress]:
     """Return what reports to a function, or to a bar (True), or to nobody (False)."""
-    return ProgressBar(shown=shown) if isinstance(shown, bool) else nullcontext(shown)
+    if isinstance(shown, bool):
+        return ProgressBar() if shown else nullcontext(silent)
+    return nullcontext(shown)

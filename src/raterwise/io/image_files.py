@@ -46,8 +46,11 @@ def unreadable(file: Path, error: Exception) -> InvalidInputError:
     return InvalidInputError(f"{file}: cannot be read, it may be damaged ({one_line(error)})")
 
 
-def read_nifti(file: Path) -> tuple[Array, NDArray[np.float64]]:
-    """Read a NIfTI file, compressed or not; its affine is in millimetres."""
+def read_nifti(file: Path) -> tuple[Array, NDArray[np.float64], None, float, bool]:
+    """Read a NIfTI file, compressed or not, as the fields of a `Volume` after its path.
+
+    Its affine is in millimetres.
+    """
     nibabel = imaging_module("nibabel")
     with _heard("nibabel.global"):  # odd headers, which it mends or refuses
         if file.name.lower().endswith(".gz"):
@@ -58,14 +61,19 @@ def read_nifti(file: Path) -> tuple[Array, NDArray[np.float64]]:
             array = np.asanyarray(image.dataobj)
     if array.ndim == 5 and array.shape[3] == 1:  # vectors are stored along the fifth axis
         array = array[:, :, :, 0]
+    if array.ndim == 4 and array.shape[3] == 1:  # one channel, or one point in time
+        array = array[..., 0]
+    step = 0.0
     if array.dtype.kind == "f" and image.get_data_dtype().kind in "iu":
+        step = abs(float(image.dataobj.slope))
         array[(array > 1) & (array <= 1 + ROUNDING)] = 1
         array[(array < 0) & (array >= -ROUNDING)] = 0
     affine = np.array(image.affine, np.float64)
     if not np.isfinite(affine).all():
         raise InvalidInputError(f"{file.name}: its affine must be finite; it may be damaged")
     affine[:3] *= IN_MM.get(image.header.get_xyzt_units()[0], 1.0)
-    return array, affine
+    located = any(image.header[code] for code in ("qform_code", "sform_code"))
+    return array, affine, None, step, located
 
 
 def _unpacked(file: Path, nibabel: Any) -> tuple[Any, Array]:

@@ -36,6 +36,10 @@ class Volume:
     """(4, 4): from voxel to millimetres, of NIfTI files."""
     axes: str | None = None
     """The order of its axes, where an array's name tells it: nnU-Net's are z, y, x."""
+    step: float = 0.0
+    """Between its values, of scaled whole numbers: the slope of a NIfTI file."""
+    located: bool = True
+    """Whether a NIfTI file says where it lies; where not, its affine is made of sizes alone."""
 
     @property
     def name(self) -> str:
@@ -62,6 +66,8 @@ class ImageSet:
     region: Array | None
     spacing: tuple[float, ...] | None
     affine: NDArray[np.float64] | None
+    step: float = 0.0
+    """Between the values that probabilities were stored as; 0 of floating-point numbers."""
 
 
 def read_volume(path: str | PathLike[str]) -> Volume:
@@ -79,14 +85,14 @@ def read_volume(path: str | PathLike[str]) -> Volume:
         raise InvalidInputError(f"{file}: there is no such file")
     kind = _kind(file)
     try:
-        array, affine, *axes = _READERS[kind](file)
+        array, affine, *more = _READERS[kind](file)
     except RaterwiseError:
         raise
     except Exception as error:  # there is no end to what readers raise on damaged files
         raise image_files.unreadable(file, error) from error
     if array.dtype.kind not in "biuf":
         raise InvalidInputError(f"{file.name}: must hold numbers; got dtype {array.dtype}")
-    return Volume(file, array, affine, *axes)
+    return Volume(file, array, affine, *more)
 
 
 def _kind(file: Path) -> str:
@@ -212,6 +218,7 @@ def _checked(
         None if region is None else region.array != 0,
         files.spacing if spacing is None else spacing[: len(spatial)],
         probabilities.affine if probabilities.affine is not None else first.affine,
+        _step(probabilities),
     )
 
 
@@ -231,7 +238,8 @@ def _are_one_hot(probabilities: Volume, masks: Sequence[Array]) -> bool:
     if any(mask.max(initial=0) > 1 for mask in masks):
         return False
     whole = _as_fractions(probabilities, array).sum(axis=axis, dtype=np.float64)
-    return bool(np.abs(whole - 1).max() <= 1e-2)
+    within = max(1e-2, array.shape[axis] * _step(probabilities) / 2)
+    return bool(np.abs(whole - 1).max() <= within)
 
 
 def _check_affines(volumes: Sequence[Volume]) -> None:
@@ -241,6 +249,13 @@ def _check_affines(volumes: Sequence[Volume]) -> None:
         assert a is not None and b is not None
         if np.allclose(a, b, rtol=1e-4, atol=1e-3):
             continue
+        if known[0].located != other.located:
+            silent, told = (known[0], other) if other.located else (other, known[0])
+            raise InvalidInputError(
+                f"{silent.path} and {told.path}: must both say where they lie; the first does not "
+                "(its qform and sform codes are 0). Write it with the affine of the other, if it "
+                "is in the same order"
+            )
         first, second = _orientation(a), _orientation(b)
         if first != second:
             raise InvalidInputError(
@@ -270,6 +285,12 @@ def _as_fractions(volume: Volume, array: Array) -> Array:
     raise InvalidInputError(
         f"{volume.path}: probabilities must be floating-point numbers; got dtype {array.dtype}"
     )
+
+
+def _step(volume: Volume) -> float:
+    """Return the step between the probabilities of a file, 0 of floating-point numbers."""
+    kind = volume.array.dtype
+    return 1 / np.iinfo(kind).max if kind.kind == "u" and _is_grey(volume) else volume.step
 
 
 def _as_labels(volume: Volume) -> Array:

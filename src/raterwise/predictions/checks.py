@@ -117,14 +117,13 @@ def patient_codes(groups: Any, cases: int) -> tuple[NDArray[np.int64] | None, tu
             f"groups: must name the patient of each case; got shape {values.shape} "
             f"for {cases} cases"
         )
-    unknown = _missing(values)
-    if unknown.any():
+    names = values.tolist()
+    code = {value: i for i, value in enumerate(dict.fromkeys(names))}
+    looked_at = values.dtype.kind == "O" and not any(map(rules.is_missing, code))
+    if not looked_at and (unknown := _missing(values)).any():
         first = rules.first_cases(np.flatnonzero(unknown))
         raise rules.missing_patients("groups", int(unknown.sum()), cases, first)
-    known = dict.fromkeys(values.tolist())
-    code = {value: i for i, value in enumerate(known)}
-    codes = np.fromiter((code[value] for value in values.tolist()), np.int64, cases)
-    return codes, tuple(known)
+    return np.fromiter(map(code.__getitem__, names), np.int64, cases), tuple(code)
 
 
 def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:

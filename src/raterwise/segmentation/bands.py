@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Flags = NDArray[np.bool_]
 
+SLAB_VOXELS = 1 << 20
+"""Of how many voxels distances are in memory at a time: they take some fifty bytes each."""
 UNRATED = -1
 """The label of voxels that one-hot masks mark as no class."""
 
@@ -121,7 +123,7 @@ def boundary_band(
     >>> boundary_band(masks, 2.0, (1.5,)).astype(int)
     array([0, 0, 1, 1, 1, 1, 0, 0])
     """
-    from scipy.ndimage import distance_transform_edt, find_objects
+    from scipy.ndimage import find_objects
 
     shape = labels[0].shape
     if spacing is None:
@@ -144,6 +146,23 @@ def boundary_band(
         slice(max(0, part.start - margin), part.stop + margin)
         for part, margin in zip(around[0], margins, strict=True)
     )
-    far = distance_transform_edt(~boundary[box], sampling=sizes)
-    band[box] = far <= distance * (1 + 1e-9)
+    band[box] = _within(distance, boundary[box], sizes, margins[0])
     return band
+
+
+def _within(distance: float, boundary: Flags, sizes: Sequence[float], margin: int) -> Flags:
+    """Return the voxels within `distance` of a boundary voxel, one slab of the image at a time.
+
+    `margin` is how many voxels along the first axis the distance spans at most.
+    """
+    from scipy.ndimage import distance_transform_edt
+
+    found = np.zeros(boundary.shape, np.bool_)
+    thick = max(SLAB_VOXELS // boundary[0].size, margin, 1)
+    for first in range(0, len(boundary), thick):
+        before = max(0, first - margin)
+        around = boundary[before : first + thick + margin]
+        if around.any():
+            far = distance_transform_edt(~around, sampling=sizes)[first - before :][:thick]
+            found[first : first + thick] = far <= distance * (1 + 1e-9)
+    return found

@@ -22,6 +22,8 @@ Flags = NDArray[np.bool_]
 
 SLAB_VOXELS = 1 << 20
 """How many voxels are looked at together: what bounds the memory beside the image itself."""
+ROUNDING = 1e-5
+"""How far float32 may take a sum of classes from what was stored in steps."""
 BY_CHANCE = 64
 """Fewer voxels than these may sum to 1 along an axis that is not one of classes."""
 
@@ -52,6 +54,9 @@ class Case:
         not rated; where there are such, say "one_hot".
     raters : sequence of str, default None
         Who drew each of the masks; needed where raters are resampled and differ between images.
+    step : float, default 0
+        Between the values that probabilities were stored as, such as 1/255 for 8 bits: the K
+        classes of a voxel may then miss the sum 1 by K/2 steps. Nothing else changes.
 
     See Also
     --------
@@ -74,6 +79,7 @@ class Case:
     concentration: ArrayLike | None = None
     layout: Literal["auto", "labels", "one_hot"] = "auto"
     raters: Sequence[str] | None = None
+    step: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,10 @@ class Voxels:
 
     def parts(self) -> Iterator[Predictions]:
         """Yield the voxels as predictions, some at a time; those that nobody rated are left out."""
+        return (part for _, part in self.slabs())
+
+    def slabs(self) -> Iterator[tuple[int, Predictions]]:
+        """Yield the same with the first voxel of the slab that each is of."""
         for first in range(0, self.probs.shape[-1], SLAB_VOXELS):
             last = min(first + SLAB_VOXELS, self.probs.shape[-1])
             chosen = np.empty(0, np.int64)
@@ -136,7 +146,7 @@ class Voxels:
                     chosen = np.empty(0, np.int64)
             part = self._part(first, last, chosen)
             if part is not None:
-                yield part
+                yield first, part
 
     def _part(self, first: int, last: int, chosen: NDArray[np.int64]) -> Predictions | None:
         labels = self._labels(first, last, chosen)
@@ -215,13 +225,33 @@ class Voxels:
         index = tuple(int(i) for i in np.unravel_index(voxel, shape))
         return index[::-1] if self.reversed_axes else index
 
-    def explained(self, error: RaterwiseError) -> InvalidInputError:
-        """Return an error about the values of a part with the name of the case."""
+    def _voxel(self, where: str | None, first: int | None) -> str:
+        """Return what messages call the voxel of "row 3" of the part of a slab."""
+        if where is None or first is None:
+            return "a voxel"
+        kept = None if self.kept is None else self.kept[first : first + SLAB_VOXELS]
+        size = min(SLAB_VOXELS, self.probs.shape[-1] - first)
+        chosen = np.arange(size) if kept is None else np.flatnonzero(kept)
+        rated = self._labels(first, first + size, chosen).num_raters > 0
+        return f"voxel {self.at(first + int(chosen[rated][int(where.split()[1])]))}"
+
+    def explained(self, error: RaterwiseError, first: int | None = None) -> InvalidInputError:
+        """Return an error about the values of a part with the name of the case and the voxel.
+
+        `first` is the first voxel of the slab that it is about.
+        """
         if error.argument == "probs":
-            error = error.renamed("probabilities", "a voxel")
+            error = error.renamed("probabilities", self._voxel(error.where, first))
         text, here = str(error), f"case {self.name}: "
         whole = text if text.startswith(here) else f"{here}{text}"
         return InvalidInputError(whole, argument=error.argument)
+
+
+def row_sums_within(probabilities: Any, classes: int, step: float) -> float:
+    """Return how far the classes of a voxel may be from the sum 1; `step` as in `Case`."""
+    if not 0 <= step < 1:
+        raise InvalidInputError(f"step: must be at least 0 and below 1; got {step}")
+    return max(row_sum_tolerance(probabilities), classes * step / 2 + ROUNDING)
 
 
 def _checked(case: Case, name: str, num_classes: int | None, selection: Selection) -> Voxels:
@@ -233,7 +263,7 @@ def _checked(case: Case, name: str, num_classes: int | None, selection: Selectio
     if any(mask.shape != masks[0].shape for mask in masks):
         shapes = sorted({mask.shape for mask in masks})
         raise InvalidInputError(f"masks: must have one shape; got {shapes}")
-    one_hot = _is_one_hot(probs, masks, case.layout, num_classes)
+    one_hot = _is_one_hot(case, probs, masks, num_classes)
     spatial = masks[0].shape[1:] if one_hot else masks[0].shape
     if probs.shape == (1, *spatial):
         probs = probs[0]
@@ -282,7 +312,7 @@ def _checked(case: Case, name: str, num_classes: int | None, selection: Selectio
         kept=None if region is None else flat(region, 0),
         concentration=None if alpha is None else flat(alpha, 0),
         ignore_label=selection.ignore_label,
-        tolerance=row_sum_tolerance(case.probabilities),
+        tolerance=row_sums_within(case.probabilities, classes, case.step),
         reversed_axes=reverse,
     )
 
@@ -292,9 +322,9 @@ def _as_mask(mask: Any) -> Array:
     return array.view(np.uint8) if array.dtype == np.bool_ else array
 
 
-def _is_one_hot(probs: Array, masks: list[Array], layout: str, num_classes: int | None) -> bool:
-    if layout != "auto":
-        return layout == "one_hot"
+def _is_one_hot(case: Case, probs: Array, masks: list[Array], num_classes: int | None) -> bool:
+    if case.layout != "auto":
+        return case.layout == "one_hot"
     mask = masks[0]
     as_labels = mask.shape == probs.shape or mask.shape == probs.shape[1:]
     as_one_hot = mask.shape == probs.shape or mask.shape[1:] == probs.shape
@@ -302,7 +332,8 @@ def _is_one_hot(probs: Array, masks: list[Array], layout: str, num_classes: int 
         # One channel of an image whose first axis is short, or the classes of one-hot masks.
         if num_classes not in (None, probs.shape[0]):
             return False
-        whole = np.abs(probs.sum(axis=0, dtype=np.float64) - 1).max() <= row_sum_tolerance(probs)
+        within = row_sums_within(case.probabilities, len(probs), case.step)
+        whole = np.abs(probs.sum(axis=0, dtype=np.float64) - 1).max() <= within
         marked = all((m.sum(axis=0) == 1).all() for m in masks)
         if whole and not marked and probs[0].size >= BY_CHANCE:
             raise InvalidInputError(

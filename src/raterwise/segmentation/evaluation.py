@@ -16,7 +16,7 @@ from raterwise.kernels._threads import with_threads
 from raterwise.results import Results
 from raterwise.segmentation.cases import Selection, Voxels
 from raterwise.segmentation.panels import roster_of
-from raterwise.segmentation.reduction import Reduction
+from raterwise.segmentation.reduction import Reduction, check_patients
 from raterwise.segmentation.request import ImageRequest
 from raterwise.segmentation.running import Job, Source, checkpoint_of, gather, measured, opened
 from raterwise.segmentation.subgroups import LevelImages
@@ -215,6 +215,7 @@ def evaluate_job(
     subgroup_metrics: Metrics | None = None,
 ) -> Results:
     """Return the results of a job on images."""
+    check_patients(cases)
     kept = None if checkpoint is None else checkpoint_of(checkpoint, job, cases)
     levels = _levels(job, cases, class_names, subgroups, subgroup_metrics)
     gathered = Reduction(job.request, class_names)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import as_array, as_float_array
 from raterwise.errors import InvalidInputError
-from raterwise.predictions.checks import row_sum_tolerance
+from raterwise.segmentation.cases import row_sums_within
 
 FloatArray = NDArray[np.float32]
 
@@ -24,6 +24,7 @@ def disagreement_map(
     *,
     one_channel: bool = False,
     region: ArrayLike | None = None,
+    step: float = 0.0,
 ) -> FloatArray:
     """Return the probability that two raters differ about each voxel.
 
@@ -41,6 +42,8 @@ def disagreement_map(
         Whether there is no axis of classes.
     region : array-like of shape (*spatial), default None
         The voxels to look at, all if left out; the map is 0 elsewhere.
+    step : float, default 0
+        Between the values that probabilities were stored as, such as 1/255 for 8 bits.
 
     Returns
     -------
@@ -72,7 +75,9 @@ def disagreement_map(
             raise InvalidInputError("probabilities: must have at least one member; got none")
         total = np.zeros(())
         for member in probabilities:
-            own = disagreement_map(member, concentration, one_channel=one_channel, region=region)
+            own = disagreement_map(
+                member, concentration, one_channel=one_channel, region=region, step=step
+            )
             total = total + own
         return np.asarray(total / len(probabilities), np.float32)
     probs = as_float_array(probabilities, "probabilities", ndim=tuple(range(1, 9)))
@@ -81,7 +86,8 @@ def disagreement_map(
             f"probabilities: must be (classes, *spatial); got shape {probs.shape}"
         )
     inside = _inside(region, probs.shape if one_channel else probs.shape[1:])
-    out = _of_probabilities(probs, one_channel, inside, row_sum_tolerance(probabilities))
+    within = row_sums_within(probabilities, 2 if one_channel else len(probs), step)
+    out = _of_probabilities(probs, one_channel, inside, within)
     if concentration is not None:
         alpha = as_float_array(concentration, "concentration", ndim=(0, out.ndim))
         if alpha.ndim and alpha.shape != out.shape:

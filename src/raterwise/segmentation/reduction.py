@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from raterwise.inference.measures import Measure, step_of
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import Panels, RaterDraws
 from raterwise.results import Estimate, Results
+from raterwise.rules import is_missing
 from raterwise.segmentation.request import CaseValues, ImageRequest, values_by_class
 from raterwise.summaries.digest import Digest, UnitStack
 from raterwise.summaries.facts import Patients
@@ -27,6 +28,30 @@ from raterwise.types import FloatArray
 ORIGIN = {"call": "raterwise.segmentation.evaluate"}
 MOST_BLOCKS = 1024
 """Into how many blocks patients are pooled where there are more."""
+
+
+def _known(patient: Hashable | None) -> str | None:
+    """Return a patient's name as text, 7 and "7" alike, as tables do; None where there is none."""
+    return None if is_missing(patient) else str(patient)
+
+
+def unnamed_patients(case: str) -> InvalidInputError:
+    """Return the error about an image without a patient among images that have one."""
+    return InvalidInputError(
+        f"patient: must be given of every image, or of none; case {case} has none and others have "
+        "one. Give each unknown patient a name of its own"
+    )
+
+
+def check_patients(cases: Iterable[Any]) -> None:
+    """Refuse, before any image is measured, images of which only some name a patient."""
+    if not isinstance(cases, Sequence) or not all(hasattr(case, "patient") for case in cases):
+        return
+    missing = [number for number, case in enumerate(cases) if is_missing(case.patient)]
+    if 0 < len(missing) < len(cases):
+        bad = cases[missing[0]]
+        name = bad.case if hasattr(bad, "case") else bad.name
+        raise unnamed_patients(str(missing[0]) if name is None else name)
 
 
 class Reduction:
@@ -53,11 +78,14 @@ class Reduction:
         code: int | None = None,
     ) -> int:
         """Add an image, and return the number of its patient, which may be one given to it."""
+        patient = _known(patient)
         if code is None:
+            self._check_named(name, patient)
             key = ("image", len(self._names)) if patient is None else ("patient", patient)
             code = self._patients.setdefault(key, len(self._patients))
         else:
-            self._patients[("image" if patient is None else "patient", patient or code)] = code
+            key = ("image", code) if patient is None else ("patient", patient)
+            self._patients[key] = code
         self._check_classes(name, kept.facts.classes)
         if isinstance(kept, CaseValues):
             self._values.append(kept)
@@ -82,6 +110,11 @@ class Reduction:
                 whole.add(*image)
         return whole
 
+    def _check_named(self, name: str, patient: str | None) -> None:
+        """Refuse images of which only some name a patient: who is independent of whom?"""
+        if self._patients and (next(iter(self._patients))[0] == "patient") == (patient is None):
+            raise unnamed_patients(name if patient is None else self._names[-1])
+
     def _check_classes(self, name: str, classes: int) -> None:
         names = self._class_names
         if self.num_classes is None:
@@ -97,6 +130,10 @@ class Reduction:
 
     def results(self, notes: tuple[str, ...] = ()) -> Results:
         """Return the results of all images that were added."""
+        if not self._names and self.skipped:
+            raise InvalidInputError(
+                f"images: at least one must be usable; none of {self.skipped} is ({notes[0]})"
+            )
         if not self._names:
             raise InvalidInputError("cases: must hold at least one image; got none")
         per_case = self.request.reduction == "per_case"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -132,17 +132,24 @@ def _digest_of(voxels: Voxels, plans: list[Any]) -> Digest:
         if has_binary_digest(voxels, plans):
             found = binary_digest(voxels, plans)
         else:
-            parts = voxels.parts()
-            if (first := next(parts, None)) is None:
+            digests = _digests(voxels, plans)
+            if (first := next(digests, None)) is None:
                 raise InvalidInputError("masks: a voxel that is looked at must be rated; none is")
-            found = merged_in_order(
-                digest_of(part, plans) for part in itertools.chain([first], parts)
-            )
+            found = merged_in_order(itertools.chain([first], digests))
     except RaterwiseError as error:
         raise voxels.explained(error) from error
     unrated = len(voxels) - found.facts.cases
     dropped = {"voxels that nobody rated": unrated} if unrated else {}
     return replace(found, facts=replace(found.facts, dropped=dropped, images=1))
+
+
+def _digests(voxels: Voxels, plans: list[Any]) -> Iterator[Digest]:
+    """Yield the digests of an image's slabs; an error names the voxel."""
+    for first, part in voxels.slabs():
+        try:
+            yield digest_of(part, plans)
+        except RaterwiseError as error:
+            raise voxels.explained(error, first) from error
 
 
 def _of_panel(voxels: Voxels, times: Panel, plans: list[Any]) -> Digest | None:

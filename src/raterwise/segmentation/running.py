@@ -209,6 +209,7 @@ def _of_files(files: CaseFiles, spacing: tuple[float, ...] | None = None) -> _Op
         name=files.case,
         layout="one_hot" if images.one_hot else "labels",
         raters=files.rater_names,
+        step=images.step,
     )
     return _Opened(case, images.affine)
 
@@ -257,7 +258,7 @@ def _write_map(folder: Path, case: Case, affine: NDArray[np.float64] | None) -> 
     probs: Any = case.probabilities
     masks: Any = case.masks
     one_channel = case.layout == "labels" and probs.shape == masks[0].shape
-    values = disagreement_map(probs, one_channel=one_channel, region=case.region)
+    values = disagreement_map(probs, one_channel=one_channel, region=case.region, step=case.step)
     write_nifti(folder / map_name(case.name), values, affine)
 
 

@@ -117,7 +117,7 @@ def _digest_of_part(
     variables: tuple[Variable, ...],
 ) -> Digest:
     blocks = _blocks(job, part, predictions) if job.intervals else None
-    if job.prior is not None:
+    if job.prior is not None and len(predictions):
         predictions, used = in_use(predictions, job.prior, part.first)
         blocks = None if blocks is None else blocks[used.rows]
         variables = tuple(v.take(used.rows) for v in variables)

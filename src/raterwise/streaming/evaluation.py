@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from raterwise import rules
 from raterwise.catalog.metric import Given
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.evaluate import told_in_use
@@ -212,6 +213,9 @@ def evaluate_stream(
             checkpoint=checkpoint,
             progress=within(progress, 0, READING),
         )
+        if not digest.facts.cases:
+            unrated = "unrated" in digest.facts.dropped
+            raise rules.none_rated("labels") if unrated else rules.no_weight("weights")
         if save_summary is not None:
             about = header_of(request, chosen)
             save_digest(fspath(save_summary), digest, about, anonymous=True, notes=doubts)

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from raterwise import rules
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import check_fits
 from raterwise.io.image_files import imaging_module
@@ -299,7 +301,16 @@ def read_part(
         weights = as_weights(held[columns.weight], part.column(columns.weight))
     if columns.group is not None:
         groups = as_ids(held[columns.group], part.column(columns.group))
-    whole = Predictions.of(probs, labels, weights=weights, groups=groups, on_unrated=on_unrated)
+    unrated, weightless = _left_out(labels, weights)
+    if on_unrated == "error" and unrated.any():
+        rows = ", ".join(str(row + 1) for row in np.flatnonzero(unrated)[:5])
+        raise rules.unrated("labels", int(unrated.sum()), part.rows, f"rows {rows}")
+    if (unrated | weightless).all():  # of this part; others may hold cases that count
+        whole = _no_cases(probs, labels, groups, by_rater)
+        dropped = {"weight 0": int(weightless.sum()), "unrated": int(unrated.sum())}
+        whole = replace(whole, dropped={reason: n for reason, n in dropped.items() if n})
+    else:
+        whole = Predictions.of(probs, labels, weights=weights, groups=groups, on_unrated=on_unrated)
     if columns.confidence is not None:
         where = part.column(columns.confidence)
         confidence = as_numbers(held[columns.confidence], where, gaps=True)
@@ -309,6 +320,29 @@ def read_part(
     told = {name: held[name].to_pylist() for name in columns.subgroups}
     variables = variables_of(told, part.rows) if told else ()
     return whole, groups, tuple(variable.take(whole.kept) for variable in variables)
+
+
+def _left_out(labels: Labels, weights: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which cases nobody rated, and which have no weight, whether rated or not."""
+    none = np.zeros(len(labels), np.bool_)
+    weightless = none if weights is None else weights == 0
+    unrated = none if labels.classes is not None else labels.num_raters == 0
+    return unrated & ~weightless, weightless
+
+
+def _no_cases(probs: Any, labels: Labels, groups: Any, by_rater: bool) -> Predictions:
+    """Return predictions of the kinds of a part without any of its cases."""
+    classes, names = labels.num_classes, labels.class_names
+    if labels.ratings is not None and by_rater:
+        ids = labels.ratings.rater_ids
+        one = Labels.from_ratings(np.zeros((1, len(ids)), int), classes, class_names=names)
+        assert one.ratings is not None
+        one = replace(one, ratings=replace(one.ratings, rater_ids=ids))
+    else:
+        one = Labels.from_counts(np.eye(1, classes, dtype=int), class_names=names)
+    even = np.full((1, *probs.shape[1:]), 1 / classes, probs.dtype)
+    who = None if groups is None else groups[:1]
+    return Predictions.of(even, one, groups=who).take(np.empty(0, int)).without_absent_patients()
 
 
 def _labels(held: Mapping[str, Any], columns: StreamColumns, part: Part, by_rater: bool) -> Labels:

@@ -74,6 +74,8 @@ def _by_stripes(
 ) -> list[Summary]:
     """Split the cases: each stripe has small summaries of its own, merged at the end."""
     cases, step = len(predictions), predictions.chunk_rows
+    if not cases:  # of a part of a stream in which nothing counts
+        return [plan.empty(predictions.num_classes) for plan in plans]
     chunks = -(-cases // step)
     # Whole tiles, so that the direct loops leave nothing but the last few cases to the others.
     bounds = [s * chunks // STRIPES * step // TILE * TILE for s in range(STRIPES)] + [cases]

@@ -349,7 +349,8 @@ def _models(
             raise InvalidTypeError(
                 f"factory: must make the model whose weights are in {Path(member).name}; got None"
             )
-        model = factory()
+        with seeded(0):  # its first weights are written over: they are to draw nothing
+            model = factory()
         _load_weights(model, member, state_key)
         yield model if device is None else model.to(device)
 
