@@ -128,6 +128,20 @@ def test_notebooks_show_intervals(results: rw.Results) -> None:
     assert "script" not in tags.seen and "&lt;script&gt;" in shown
 
 
+def test_words_for_a_paper_tell_which_findings_are_off() -> None:
+    """Fourteen findings, one of them said far too often: it is named, with how it is off."""
+    random = np.random.default_rng(2)
+    truth = random.uniform(0.05, 0.5, (200, 14))
+    said = random.binomial(3, truth)
+    far = truth + np.where(np.arange(14) == 4, 0.45, 0)
+    names = [f"f{k}" for k in range(14)]
+    text = rw.evaluate_multilabel(far, said, 3, names=names, metrics="ece", resamples=50).to_text()
+    assert "with 14 findings." in text
+    assert re.search(r"Verdict on calibration: \d of 14 findings (is|are) miscalibrated\.", text)
+    assert "f4: said too often. It predicts" in text
+    assert "no verdict" not in text
+
+
 def test_what_consoles_and_notebooks_show_of_a_model_that_is_off() -> None:
     """The verdict first; a reason once, not once per metric; a difference and its p-value agree."""
     p, y = np.tile([0.95, 0.9, 0.1, 0.05], 50), np.tile([1, 0, 1, 0], 50)

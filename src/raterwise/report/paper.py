@@ -7,6 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from raterwise.catalog import CATALOG
+from raterwise.report.findings import (
+    JUDGED_ALONE,
+    in_a_list,
+    verdict_on_findings,
+    verdicts_by_finding,
+)
 from raterwise.report.references import papers_of
 from raterwise.report.tables import markdown_table, markdown_text
 from raterwise.report.verdicts import verdict
@@ -114,9 +120,9 @@ def _cases(results: Results) -> str:
     patients = (
         f" of {counted_in_words(data['patients'], 'patient')}" if data.get("patients") else ""
     )
-    names = data.get("findings") or data.get("class_names")
-    what = "findings" if data.get("findings") else "classes"
-    classes = f" with {data['classes']} classes"
+    findings: Any = data.get("findings")
+    names, what = (findings, "findings") if findings else (data.get("class_names"), "classes")
+    classes = f" with {len(findings) if findings else data['classes']} {what}"
     if names and len(names) <= 12:
         classes = f" with the {what} {', '.join(markdown_text(str(name)) for name in names)}"
     dropped = [left_out(str(reason), count) for reason, count in data.get("dropped", {}).items()]
@@ -206,7 +212,9 @@ def _software(results: Results) -> str:
 
 
 def _results(results: Results) -> Iterator[str]:
-    if "verdict" in results.data or "top_label" in results.curves:
+    if results.findings:
+        yield _verdict_on_findings(results)
+    elif "verdict" in results.data or "top_label" in results.curves:
         found = verdict(results)
         headline = f"{found.headline[:1].lower()}{found.headline[1:]}"
         told = re.sub(r"^It ", "The model ", found.explanation)
@@ -233,6 +241,16 @@ def _results(results: Results) -> Iterator[str]:
         yield f"Not defined on these data: {names} ({markdown_text(str(reason))})."
     if results.subgroups:
         yield _about_subgroups(results)
+
+
+def _verdict_on_findings(results: Results) -> str:
+    """Return how many findings are off, and how those are that are not calibrated."""
+    off = {title: v for title, v in in_a_list(verdicts_by_finding(results)).items()
+           if v.tone != "good"}  # fmt: skip
+    headline = verdict_on_findings(results).headline
+    each = " ".join(f"{_plain(f'{t}: {v.headline}. {v.explanation}')}." for t, v in off.items())
+    head = f"Verdict on calibration: {headline[:1].lower()}{headline[1:]}."
+    return f"{_plain(head)}. {each} {JUDGED_ALONE}" if off else f"{_plain(head)}."
 
 
 def _sentence(e: Any, results: Results) -> str:
