@@ -454,6 +454,7 @@ def test_anybodys_error_with_several_raters_takes_weights_of_cases() -> None:
     hand = -(3 * (math.log(0.4) + 2 * math.log(0.6)) + math.log(0.7)) / 10
 
     def theirs(q: Any, y: Any, weights: Any) -> float:
+        assert type(q) is type(y) is type(weights)  # tensors come as tensors
         return float(log_loss(y, q, sample_weight=weights, labels=[0, 1]))
 
     for given in (probs, torch.tensor(probs, dtype=torch.float64)):

@@ -27,15 +27,15 @@ FIRST_NAMED = 5
 """How many of the offending cases a message names."""
 
 
-def first_cases(names: Iterable[object]) -> str:
-    """How to name the first few of some cases.
+def first_cases(names: Iterable[object], what: str = "cases") -> str:
+    """How to name the first few of some cases, or of the rows of a file.
 
     >>> first_cases([3, 7]), first_cases(range(8))
     ('cases 3, 7', 'cases 0, 1, 2, 3, 4 …')
     """
     some = list(islice(names, FIRST_NAMED + 1))
     more = " …" if len(some) > FIRST_NAMED else ""
-    return f"cases {', '.join(str(name) for name in some[:FIRST_NAMED])}{more}"
+    return f"{what} {', '.join(str(name) for name in some[:FIRST_NAMED])}{more}"
 
 
 def listed(names: Sequence[object], most: int = 20) -> str:

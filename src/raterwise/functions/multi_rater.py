@@ -60,12 +60,14 @@ def multi_rater(calibration_error: Callable[..., float]) -> Callable[..., float]
         cases, classes = np.nonzero(counts)
         y: Any = np.repeat(classes, counts[cases, classes])
         repeated: Any = predictions.probs[rows]
+        if predictions.weights is not None:
+            kwargs["weights"] = predictions.weights[rows]
         if hasattr(probs, "detach"):
             import torch
 
             repeated, y = torch.as_tensor(repeated), torch.as_tensor(y)
-        if predictions.weights is not None:
-            kwargs["weights"] = predictions.weights[rows]
+            if "weights" in kwargs:
+                kwargs["weights"] = torch.as_tensor(kwargs["weights"])
         return float(calibration_error(repeated, y, *args, **kwargs))
 
     return wrapped

@@ -303,8 +303,8 @@ def read_part(
         groups = as_ids(held[columns.group], part.column(columns.group))
     unrated, weightless = _left_out(labels, weights)
     if on_unrated == "error" and unrated.any():
-        rows = ", ".join(str(row + 1) for row in np.flatnonzero(unrated)[:5])
-        raise rules.unrated("labels", int(unrated.sum()), part.rows, f"rows {rows}")
+        first = rules.first_cases((row + 1 for row in np.flatnonzero(unrated)), "rows")
+        raise rules.unrated("labels", int(unrated.sum()), part.rows, first)
     if (unrated | weightless).all():  # of this part; others may hold cases that count
         whole = _no_cases(probs, labels, groups, by_rater)
         dropped = {"weight 0": int(weightless.sum()), "unrated": int(unrated.sum())}
