@@ -584,3 +584,19 @@ def test_one_positive_says_nothing_of_a_difference() -> None:
     found = rw.compare(models, labels, "sensitivity,average_precision,auroc", resamples=100)
     (area,) = found.differences
     assert area.metric == "auroc" and area.low < 0 < area.high and area.p_value > 0.05
+
+
+def test_columns_that_were_not_read_are_told_of_every_file(tmp_path: Path) -> None:
+    """What both files have once, under the first one's name; what only the second has, too."""
+    lines = [f"n{i},{p},{1 - p},{i % 2},1" for i, p in enumerate((0.25, 0.5, 0.75) * 4)]
+    for name, last in (("a", "weight"), ("b", "weight"), ("c", "prob-other")):
+        head = f"case,prob_x,prob_y,y,{last}"
+        (tmp_path / f"{name}.csv").write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
+    files = [str(tmp_path / f"{name}.csv") for name in "abc"]
+    told = ["--label-column", "y", "--metrics", "brier", "--resamples", "20", "--out"]
+    done = CliRunner().invoke(app, ["compare", *files, *told, str(tmp_path / "c.json")])
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "a.csv: 'weight' looks like a weight" in said and "b.csv: 'weight'" not in said
+    assert said.count("c.csv: 'prob-other' looks like a class and was not used") == 1
+    assert "'prob-other'" in (tmp_path / "c.json").read_text(encoding="utf-8")

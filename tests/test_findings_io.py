@@ -252,12 +252,12 @@ BAD: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "more than looked": (
         COUNTS.replace("n2,1,2", "n2,3,2"), {},
-        r"'positives_edema' must be at most 'raters_edema'; row 2 \(case 'n2'\) has 3 of 2",
+        r"'positives_edema' must be at most 'raters_edema'; data row 2 \(case 'n2'\) has 3 of 2",
     ),
     "half a rater": (COUNTS.replace("n2,1,2", "n2,1,2.5"), {}, "'raters_edema': must hold whole"),
     "an unknown answer": (
         WIDE.replace("yes", "maybe"), {},
-        "column 'reader_1_edema': must hold 1 or 0, yes or no, true or false; row 2 is 'maybe'",
+        "column 'reader_1_edema': must hold 1 or 0, yes or no, true or false; data row 2 is 'm",
     ),
     "a mark for none": (
         WIDE.replace("yes", "NA"), {}, r'row 2 is \'NA\' \(if that is no rating: missing="NA"\)',
@@ -294,7 +294,9 @@ def test_bad_ratings_are_refused(
 def test_bad_probabilities_are_refused(tmp_path: Path) -> None:
     """Each lies in [0, 1]; and an error about their sum says what findings need."""
     path = saved(tmp_path, PROBS.replace("0.9", "1.9"), "p.csv")
-    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]; 'prob_edema' is 1.9 in row 1"):
+    with pytest.raises(
+        ValueError, match=r"must lie in \[0, 1\]; 'prob_edema' is 1.9 in data row 1"
+    ):
         read_predictions(path, exclusive=False)
     path = saved(tmp_path, PROBS, "p.csv")
     with pytest.raises(ValueError, match=r"sum to 1\.7 .*raterwise evaluate --multilabel takes"):

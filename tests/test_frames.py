@@ -387,3 +387,22 @@ def test_fewer_categories_than_classes_are_told_of_the_labels() -> None:
         rw.InvalidInputError, match="labels: must have a category for each of the 3"
     ):
         rw.ece(probs, pd.Series(["a", "b"], dtype="category"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ({"id": [1, 2, 3], "a": [0.1, 0.5, 0.4], "b": [0.9, 0.5, 0.6]}, "column 'id' is no"),
+        ({"a": [0.1, 0.5, 0.4], "b": [0.9, 0.5, 0.6], "label": [0, 1, 0]}, "column 'label' is no"),
+        ({"id": [1, 2, 3], "age": [50, 60, 70], "a": [0.1, 0.5, 0.4]}, "columns 'id', 'age' are"),
+        ({"mm": [1.5, 2.5, 3.5], "a": [0.1, 0.5, 0.4], "b": [0.9, 0.5, 0.6]}, "column 'mm' is no"),
+        ({"a": [2.5, 0.3, 1.0], "b": [0.5, 0.4, 0.0]}, "softmax first"),
+        ({"a": [1, 2, 0], "b": [60, 58, 50], "c": [39, 40, 50]}, "/ 100 makes probabilities"),
+    ],
+)
+def test_a_column_that_is_no_probability_is_named(
+    columns: dict[str, list[float]], named: str
+) -> None:
+    """Numbers of cases beside the probabilities; logits and percentages stay what they are."""
+    with pytest.raises(rw.InvalidInputError, match=named):
+        rw.accuracy(pd.DataFrame(columns), [0, 1, 1])

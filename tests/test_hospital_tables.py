@@ -163,7 +163,7 @@ MESSAGES: dict[str, tuple[str, str, str, str, str]] = {
     ),
     "a negative weight": (
         "case,prob_m,w,y\nn1,0.25,-1,0\nn2,0.5,1,1\n", "", f"{ALONE} --weight-column w",
-        "'w': weights must not be negative; row 1 is -1", "",
+        "'w': weights must not be negative; data row 1 is -1", "",
     ),
     "ids that a spreadsheet shortened": (
         ids(P, "1.2345{}E+11"), LONG, BOTH, "a spreadsheet shortened the numbers", ""

@@ -203,7 +203,7 @@ MESSY: dict[str, Messy] = {
     ),
     "percentages": Messy(
         both("case,prob_benign,prob_malignant\nn1,75,25\nn2,50,50\nn3,12.5,87.5\nn4,100,0\n"),
-        message=r"'prob_benign' is 75 in row 1 \(case 'n1'\) \(--percent takes percentages\)",
+        message=r"'prob_benign' is 75 in data row 1 \(case 'n1'\) \(--percent takes percentages\)",
         fix="--percent",
     ),
     "percent signs": Messy(
@@ -256,7 +256,7 @@ MESSY: dict[str, Messy] = {
         both("case;prob_benign;prob_malignant;w\nn1;0,75;0,25;1,234\nn2;0,5;0,5;1,234\n"
              "n3;0,125;0,875;1,234\nn4;1;0;1,234\n"),
         "p.csv --ratings r.csv --weight-column w",
-        message=r"'w': must hold numbers; row 1 is '1,234' \(a decimal comma; write a decimal",
+        message=r"'w': must hold numbers; data row 1 is '1,234' \(a decimal comma; write a decimal",
     ),
     "commas and points mixed": Messy(
         both(comma(PREDICTIONS).replace("0,75", "0.75")),
@@ -363,7 +363,7 @@ MESSY: dict[str, Messy] = {
     "a probability of 1.0000001": Messy(both(PREDICTIONS.replace("n4,1,0", "n4,1.0000001,0"))),
     "a probability of 1.00001": Messy(
         both(PREDICTIONS.replace("n4,1,0", "n4,1.00001,0")),
-        message=r"is 1\.00001 in row 4 .*--normalize divides each row by its sum",
+        message=r"is 1\.00001 in data row 4 .*--normalize divides each row by its sum",
         fix="--normalize",
     ),
     "one probability, yes and no": Messy(

@@ -597,11 +597,11 @@ def test_a_bad_part_is_named(tmp_path: Path) -> None:
 
 
 NO_PROBABILITIES = {
-    "a sum of 1.5": ([0.5, 0.5, 0.5], "those of row 8 sum to 1.5"),
-    "below 0": ([-0.25, 0.75, 0.5], "'prob_a' is -0.25 in row 8"),
-    "NaN": ([0.5, float("nan"), 0.5], "'prob_b' is nan in row 8"),
-    "an empty cell": ([0.5, 0.5, None], "'prob_c' is nan in row 8"),
-    "infinite": ([float("inf"), 0.0, 0.0], "'prob_a' is inf in row 8"),
+    "a sum of 1.5": ([0.5, 0.5, 0.5], "those of data row 8 sum to 1.5"),
+    "below 0": ([-0.25, 0.75, 0.5], "'prob_a' is -0.25 in data row 8"),
+    "NaN": ([0.5, float("nan"), 0.5], "'prob_b' is nan in data row 8"),
+    "an empty cell": ([0.5, 0.5, None], "'prob_c' is nan in data row 8"),
+    "infinite": ([float("inf"), 0.0, 0.0], "'prob_a' is inf in data row 8"),
 }
 
 
@@ -703,7 +703,7 @@ def test_another_mistake_is_not_put_on_a_case_that_does_not_count(tmp_path: Path
     frame = frame.set_column(at("w"), "w", pa.array([0.0 if i == 37 else 1.0 for i in range(60)]))
     frame = frame.set_column(at("r0"), "r0", pa.array([3, *frame["r0"].to_pylist()[1:]]))
     pq.write_table(frame, file)
-    with pytest.raises(rw.InvalidInputError, match="'r0': must hold classes; row 1 is '3'"):
+    with pytest.raises(rw.InvalidInputError, match="'r0': must hold classes; data row 1 is '3'"):
         rw.evaluate_stream(file, "brier", label_column="r0", weight_column="w", resamples=0)
 
 

@@ -403,26 +403,48 @@ BAD_PREDICTIONS = {
         {},
         r"column 'case': every case must have one row; these have more: 'x' \(keep one",
     ),
-    "an empty id": (TWO + "x,0.5,0.5\n,0.5,0.5\n", {}, "column 'case': must not be empty; row 2"),
+    "an empty id": (
+        TWO + "x,0.5,0.5\n,0.5,0.5\n",
+        {},
+        "column 'case': must not be empty; data row 2",
+    ),
     "an empty probability": (
         TWO + "x,0.5,0.5\ny,,1\n",
         {},
-        "'prob_a': must not be empty; row 2 is empty .if",
+        "'prob_a': must not be empty; data row 2 is empty .if",
     ),
-    "text": (TWO + "x,0.5,0.5\ny,high,1\n", {}, "'prob_a': must hold numbers; row 2 is 'high'$"),
+    "text": (
+        TWO + "x,0.5,0.5\ny,high,1\n",
+        {},
+        "'prob_a': must hold numbers; data row 2 is 'high'$",
+    ),
     "a decimal comma": (
         TWO + 'x,0.5,0.5\ny,"0,25","0,75"\n',
         {},
-        r"'prob_a': must hold numbers; row 2 is '0,25' \(a decimal comma; write a decimal point\)",
+        r"'prob_a': must hold numbers; data row 2 is '0,25' \(a decimal comma; write a decim",
     ),
     "decimal commas unquoted": (TWO + "x,0,25,0,75\n", {}, "Row #2: Expected 3 columns, got 5"),
-    "NaN": (TWO + "x,nan,1\n", {}, "'prob_a': must hold finite numbers; row 1 is nan"),
-    "infinity": (TWO + "x,1,inf\n", {}, "'prob_b': must hold finite numbers; row 1 is inf"),
-    "logits": (TWO + "x,0.5,0.5\ny,-2.5,3\n", {}, r"'prob_a' is -2\.5 in row 2 \(case 'y'\) \(log"),
+    "NaN": (TWO + "x,nan,1\n", {}, "'prob_a': must hold finite numbers; data row 1 is nan"),
+    "infinity": (TWO + "x,1,inf\n", {}, "'prob_b': must hold finite numbers; data row 1 is inf"),
+    "logits": (
+        TWO + "x,0.5,0.5\ny,-2.5,3\n",
+        {},
+        r"'prob_a' is -2\.5 in data row 2 \(case 'y'\) \(log",
+    ),
+    "numbers of patients among the probabilities": (
+        "case,patient,p_a,p_b\nx,11,0.5,0.5\ny,12,0.75,0.25\n",
+        {"prob_prefix": "p"},
+        r"column 'patient' is no probability: prob_columns=\"p_a,p_b\" leaves it out",
+    ),
+    "numbers of patients that are 0 and 1": (
+        "case,patient,p_a,p_b\nx,0,0.5,0.5\ny,1,0.75,0.25\n",
+        {"prob_prefix": "p"},
+        "column 'patient' is no probability",
+    ),
     "a wrong sum": (
         TWO + "x,0.5,0.5\ny,0.5,0.25\n",
         {},
-        r"must sum to 1 within 1e-4; those of row 2 \(case 'y'\) sum to 0\.75",
+        r"must sum to 1 within 1e-4; those of data row 2 \(case 'y'\) sum to 0\.75",
     ),
     "too short a row": (TWO + "x,0.5,0.5\ny,0.5\n", {}, "Row #3: Expected 3 columns, got 2: y,0.5"),
     "semicolons, told otherwise": (
@@ -531,7 +553,7 @@ BAD_RATINGS = {
     "an unknown class": (
         "case,reader,label\na,1,benign\na,2,Malign\n",
         TableColumns(),
-        "column 'label': must hold classes; row 2 is 'Malign', and the classes are 'benign', 'mal",
+        "column 'label': must hold classes; data row 2 is 'Malign', and the classes are 'benign'",
     ),
     "names and codes mixed": (
         "case,reader,label\na,1,benign\na,2,1\n",
@@ -552,17 +574,17 @@ BAD_RATINGS = {
     "half a count": (
         "case,count_benign,count_malignant\na,1,1.5\n",
         TableColumns(),
-        "'count_malignant': must hold whole numbers from 0; row 1 is 1.5",
+        "'count_malignant': must hold whole numbers from 0; data row 1 is 1.5",
     ),
     "a negative count": (
         "case,count_benign,count_malignant\na,1,0\nb,-1,1\n",
         TableColumns(),
-        "'count_benign': must hold whole numbers from 0; row 2 is -1",
+        "'count_benign': must hold whole numbers from 0; data row 2 is -1",
     ),
     "no count": (
         "case,count_benign,count_malignant\na,1,\n",
         TableColumns(),
-        "'count_malignant': must not be empty; row 1 is",
+        "'count_malignant': must not be empty; data row 1 is",
     ),
     "the same id twice": (
         "case,rater_1\na,0\na,1\n",
@@ -653,9 +675,12 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         ({"probs": PROBS, "labels": [0, 1]}, r"must have labels for each case; got 2 for 4"),
         ({"probs": PROBS, "labels": [[0], [1], [0], [1]]}, r"'labels': must be 1-dimensional"),
         ({"probs": PROBS, "counts": [[1, 0, 0]] * 4}, r"'counts': must have a column for each of"),
-        ({"probs": PROBS, "labels": [0, 1, 2, 0]}, r"'labels': must hold classes; row 3 is '2'"),
+        (
+            {"probs": PROBS, "labels": [0, 1, 2, 0]},
+            r"'labels': must hold classes; data row 3 is '2'",
+        ),
         ({"probs": PROBS, "class_names": ["a"]}, "class_names: must be 2 different names"),
-        ({"probs": [[0.5, 0.5], [0.5, 0.7]]}, r"those of row 2 sum to 1\.2"),
+        ({"probs": [[0.5, 0.5], [0.5, 0.7]]}, r"those of data row 2 sum to 1\.2"),
         ({"probs": PROBS, "weights": [1, np.nan, 1, 1]}, r"'weights': must hold finite numbers"),
         ({"probs": PROBS, "groups": np.zeros(4, "M8[s]")}, r"'groups': must hold numbers or text"),
     ],

@@ -290,7 +290,9 @@ def test_images_that_do_not_name_raters_are_refused(tmp_path: Path) -> None:
     again = rw.segmentation.evaluate(read_manifest(manifest), "brier", **asked)["brier"]
     assert (again.low, again.high) == pytest.approx((memory.low, memory.high))
     manifest.write_text(manifest.read_text().replace("a;b;c", "a;b", 1))
-    with pytest.raises(rw.InvalidInputError, match="rater_names of row 1 must name each of its 3"):
+    with pytest.raises(
+        rw.InvalidInputError, match="rater_names of data row 1 must name each of its 3"
+    ):
         read_manifest(manifest)
 
 

@@ -50,6 +50,7 @@ from raterwise.io.damaged import making_sense
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
 from raterwise.progress_bar import ProgressBar
+from raterwise.report.headlines import differences_in_words
 from raterwise.report.words import facts_in_words
 from raterwise.results import Results
 
@@ -360,6 +361,8 @@ def _write(
 def _print(console: Console, found: Comparison, each: Mapping[str, Comparison]) -> None:
     first = next(iter(found.models.values()))
     console.print(Text(facts_in_words(first.data), style="bold"))
+    if told := differences_in_words(found):
+        console.print(Text(told, style="bold"))
     print_table(comparison_table(found.models, list(first)), console)
     console.print()
     table = plain_table("metric")

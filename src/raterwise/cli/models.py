@@ -132,8 +132,18 @@ def read_models(
     }
     return Models(
         probs, labels, first.of_rated(first.table.groups), first.of_rated(first.table.weights),
-        first.table.class_names, first.table.notes, ranked or None, outside or None,
+        first.table.class_names, _notes_of(each), ranked or None, outside or None,
     )  # fmt: skip
+
+
+def _notes_of(each: Sequence[Cases]) -> tuple[str, ...]:
+    """Return what there is to know of all tables; what was said of the first is not said again."""
+    first = each[0].table
+    told = dict.fromkeys(first.notes)
+    for one in (cases.table for cases in each[1:]):
+        new = (n for n in one.notes if n.replace(one.source, first.source) not in first.notes)
+        told |= dict.fromkeys(new)
+    return tuple(told)
 
 
 def _same_cases(first: Cases, other: Cases) -> NDArray[np.int64]:

@@ -32,6 +32,7 @@ from raterwise.cli.writing import Files, announce, origin_of, write_json
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
+from raterwise.report.headlines import designs_in_words
 from raterwise.report.words import cost, facts_in_words
 from raterwise.results.exports import csv_text
 
@@ -257,8 +258,7 @@ def _show(
     elif "width_error" in shown:
         console.print(Text("±: standard error of the pilot; a larger one makes it smaller."))
     print_warnings(heard, console)
-    if advice is not None:
-        console.print(Text(advice, style="bold"))
+    console.print(Text(designs_in_words(rows) if advice is None else advice, style="bold"))
 
 
 def _show_findings(console: Console, each: dict[str, StudyPlan]) -> None:

@@ -238,7 +238,7 @@ def refuse_names_again(table: pa.Table, name: str) -> None:
     if again is not None and pc.any(again).as_py():
         row = pc.index(again, True).as_py() + 1
         raise InvalidInputError(
-            f"{name}: row {row} repeats the names of the columns; delete that line"
+            f"{name}: data row {row} repeats the names of the columns; delete that line"
         )
 
 

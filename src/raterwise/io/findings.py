@@ -85,7 +85,8 @@ class Findings(NamedTuple):
                 raise InvalidInputError(f"{source}: nobody rated {name!r} in any case")
             if none.any() and on_unrated == "error":
                 row = int(np.flatnonzero(none)[0])
-                first = f"row {row + 1}" if self.ids is None else f"case {id_at(self.ids, row)!r}"
+                ids = self.ids
+                first = f"data row {row + 1}" if ids is None else f"case {id_at(ids, row)!r}"
                 raise InvalidInputError(
                     f"{source}: every case needs a rating of {name!r}; {int(none.sum())} of "
                     f'{len(none)} have none (first: {first}); on_unrated="drop" leaves them out'
@@ -305,7 +306,7 @@ def _refuse_too_many(
         row = int(wrong[0])
         case = "" if ids is None else f" (case {id_at(ids, row)!r})"
         raise InvalidInputError(
-            f"{file.name}: {pair[0]!r} must be at most {pair[1]!r}; row {row + 1}{case} has "
+            f"{file.name}: {pair[0]!r} must be at most {pair[1]!r}; data row {row + 1}{case} has "
             f"{positives[row]} of {raters[row]}"
         )
 

@@ -140,7 +140,7 @@ def read_manifest(
     found = []
     for i, line in enumerate(lines, start=1):
         if len(line) != len(columns):
-            raise InvalidInputError(f"{file.name}: row {i} has too many or too few columns")
+            raise InvalidInputError(f"{file.name}: data row {i} has too many or too few columns")
         found.append(_case_of(dict(zip(columns, line, strict=True)), i, file, values, axes))
     names = [case.case for case in found]
     if len(set(names)) < len(names):
@@ -209,17 +209,17 @@ def _case_of(
 ) -> CaseFiles:
     values = {key: value.strip() for key, value in row.items()}
     if any("\0" in value for value in values.values()):
-        raise InvalidInputError(f"{manifest.name}: row {number} has a zero byte in it")
+        raise InvalidInputError(f"{manifest.name}: data row {number} has a zero byte in it")
     empty = [key for key in REQUIRED if not values[key]]
     if empty:
-        raise InvalidInputError(f"{manifest.name}: row {number} has no {', '.join(empty)}")
+        raise InvalidInputError(f"{manifest.name}: data row {number} has no {', '.join(empty)}")
     folder = manifest.parent
     patterns = [part.strip() for part in values["raters"].split(";") if part.strip()]
     raters = tuple(path for pattern in patterns for path in _matching(folder, pattern))
     if len(set(raters)) < len(raters):
         twice = next(path for path in raters if raters.count(path) > 1)
         raise InvalidInputError(
-            f"{manifest.name}: raters of row {number} must differ; {twice.name} is there twice"
+            f"{manifest.name}: raters of data row {number} must differ; {twice.name} is there twice"
         )
     return CaseFiles(
         values["case"],
@@ -240,8 +240,8 @@ def _names(
     names = tuple(part.strip() for part in text.split(";")) if text else None
     if names is not None and (len(names) != len(raters) or len(set(names)) < len(names)):
         raise InvalidInputError(
-            f"{manifest.name}: rater_names of row {number} must name each of its {len(raters)} "
-            f"masks once, joined by ;; got {text!r}"
+            f"{manifest.name}: rater_names of data row {number} must name each of its "
+            f"{len(raters)} masks once, joined by ;; got {text!r}"
         )
     return names
 
@@ -251,7 +251,8 @@ def _spacing(text: str, number: int, manifest: Path) -> tuple[float, ...] | None
         return tuple(float(part) for part in text.split(";")) if text else None
     except ValueError:
         raise InvalidInputError(
-            f"{manifest.name}: spacing of row {number} must be numbers joined by ;; got {text!r}"
+            f"{manifest.name}: spacing of data row {number} must be numbers joined by ;; "
+            f"got {text!r}"
         ) from None
 
 

@@ -55,8 +55,8 @@ def as_numbers(
     if not gaps and not np.isfinite(numbers).all():
         row = int(np.flatnonzero(~np.isfinite(numbers))[0])
         raise InvalidInputError(
-            f"{where}: must hold finite numbers; row {row + 1} is {numbers[row]} (leave out the "
-            "cases without a number)"
+            f"{where}: must hold finite numbers; data row {row + 1} is {numbers[row]} (leave "
+            "out the cases without a number)"
         )
     return numbers / 100 if percent else numbers
 
@@ -84,7 +84,7 @@ def as_weights(
     if (numbers < 0).any():
         row = int(np.flatnonzero(numbers < 0)[0])
         raise InvalidInputError(
-            f"{where}: weights must not be negative; row {row + 1} is {numbers[row]:g}"
+            f"{where}: weights must not be negative; data row {row + 1} is {numbers[row]:g}"
         )
     return numbers
 
@@ -98,7 +98,8 @@ def as_whole_numbers(column: pa.ChunkedArray, where: str) -> NDArray[np.int64]:
         row = int(np.flatnonzero(bad)[0])
         share = " (how many raters, not which share of them)" if 0 < numbers[row] < 1 else ""
         raise InvalidInputError(
-            f"{where}: must hold whole numbers from 0; row {row + 1} is {numbers[row]:g}{share}"
+            f"{where}: must hold whole numbers from 0; data row {row + 1} is "
+            f"{numbers[row]:g}{share}"
         )
     return numbers.astype(np.int64)
 
@@ -147,7 +148,7 @@ def refuse_empty(column: pa.ChunkedArray, where: str, way: str = "") -> None:
     if not way and first == len(column) - column.null_count:
         way = "if the last rows are no cases, delete them"
     raise InvalidInputError(
-        f"{where}: must not be empty; row {first + 1} is empty "
+        f"{where}: must not be empty; data row {first + 1} is empty "
         f"({way or 'fill it in, or delete the row'})"
     )
 
@@ -171,7 +172,7 @@ def _parsed(column: pa.ChunkedArray, where: str, percent: bool = False) -> Array
         if pc.any(signs).as_py() and not pc.all(signs).as_py():
             row = pc.index(signs, False).as_py()
             raise InvalidInputError(
-                f"{where}: must have a % sign in every row or in none; row {row + 1}, "
+                f"{where}: must have a % sign in every row or in none; data row {row + 1}, "
                 f"{column[row].as_py()!r}, has none"
             )
     try:
@@ -183,7 +184,7 @@ def _parsed(column: pa.ChunkedArray, where: str, percent: bool = False) -> Array
         return np.asarray(with_points.cast(pa.float64()).to_numpy())
     way = _way_to_a_number(text)
     hint = f" ({way})" if way else ""
-    raise InvalidInputError(f"{where}: must hold numbers; row {row} is {text!r:.60}{hint}")
+    raise InvalidInputError(f"{where}: must hold numbers; data row {row} is {text!r:.60}{hint}")
 
 
 def _way_to_a_number(text: str) -> str:

@@ -12,6 +12,7 @@ from raterwise.io.sources import TableFile
 from raterwise.io.unused_columns import unused_columns
 from raterwise.io.values import id_at
 from raterwise.predictions.checks import row_sum_tolerance
+from raterwise.predictions.odd_columns import named_as_odd, odd_columns
 from raterwise.rules import OVERSHOOT, did_you_mean, listed, spelled
 from raterwise.types import Array
 
@@ -148,13 +149,16 @@ def check_probabilities(
 
     def case(row: int) -> str:
         number = row if rows is None else int(rows[row])
-        return f"row {number + 1}" + ("" if ids is None else f" (case {id_at(ids, row)!r})")
+        return f"data row {number + 1}" + ("" if ids is None else f" (case {id_at(ids, row)!r})")
 
     outside = ~((probs >= -OVERSHOOT) & (probs <= 1 + OVERSHOOT))
     if outside.any():
         place = np.argwhere(outside)[0]
         name = columns[place[1] if len(place) == 2 else -1]
         value = probs[tuple(place)]
+        odd = [] if _percent(probs) else odd_columns(probs, row_sum_tolerance(probs))
+        if odd and len(columns) == probs.shape[1]:
+            raise _odd(source, columns, odd)
         hint = "logits need a softmax first"
         if not outside[:-1].any() and len(probs) > 1 and probs[-1].min() >= 0:
             hint = "if the last row is no case, delete it"
@@ -175,6 +179,8 @@ def check_probabilities(
     if not (off > tolerance).any():
         return
     row = int(np.flatnonzero(off > tolerance)[0])
+    if odd := odd_columns(probs, tolerance):
+        raise _odd(source, columns, odd)
     if off.max() <= rounding_room(probs.shape[1]):
         hint = "they look rounded: normalize=True divides each row by its sum"
     else:
@@ -187,6 +193,16 @@ def check_probabilities(
     raise InvalidInputError(
         f"{source}: the probabilities of a case must sum to 1 within {spelled(tolerance)}; "
         f"those of {case(row)} sum to {sums[row]:.6g} ({hint})"
+    )
+
+
+def _odd(source: str, columns: Sequence[str], odd: Sequence[int]) -> InvalidInputError:
+    """Say which columns are no probabilities, and how to name those that are."""
+    others = ",".join(name for k, name in enumerate(columns) if k not in odd)
+    return InvalidInputError(
+        f"{source}: the columns of probabilities must hold nothing else; "
+        f'{named_as_odd([columns[k] for k in odd])}: prob_columns="{others}" leaves '
+        f"{'it' if len(odd) == 1 else 'them'} out"
     )
 
 

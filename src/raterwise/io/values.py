@@ -121,7 +121,7 @@ def as_class_codes(
         text = texts[rows[row]]
         way = _way_out(text, list(dict.fromkeys((*rated, *beside))), class_names, known)
         raise InvalidInputError(
-            f"{where}: must hold classes; row {row + 1} is {text!r}, and the classes are "
+            f"{where}: must hold classes; data row {row + 1} is {text!r}, and the classes are "
             f"{_classes_in_words(class_names, rated)}{way}"
         )
     return found
@@ -217,7 +217,7 @@ def as_yes_or_no(
         row = int(np.flatnonzero(found == UNKNOWN)[0])
         text = texts[rows[row]]
         raise InvalidInputError(
-            f"{where}: must hold 1 or 0, yes or no, true or false; row {row + 1} is {text!r}"
+            f"{where}: must hold 1 or 0, yes or no, true or false; data row {row + 1} is {text!r}"
             f"{_if_no_rating(text) if MEANS_NONE.fullmatch(text) else ''}"
         )
     return found

@@ -26,6 +26,7 @@ from raterwise.predictions.checks import (
     row_sum_tolerance,
 )
 from raterwise.predictions.mixtures import Draws
+from raterwise.predictions.odd_columns import explain_bad_row
 from raterwise.predictions.rows import Rows, confidences, own_confidence
 from raterwise.rules import choose
 from raterwise.types import Array, FloatArray, OnUnrated
@@ -82,6 +83,8 @@ class Predictions:
         has. `kept` tells which case a row is of.
     groups_are_cases : bool, default False
         Whether `groups` only hold the rows of a case together, and no patients were named.
+    columns : tuple of str, default ()
+        What a data frame calls the columns of the probabilities.
 
     See Also
     --------
@@ -114,6 +117,7 @@ class Predictions:
     draws: Draws | None = None
     case_raters: NDArray[np.int64] | None = None
     groups_are_cases: bool = False
+    columns: tuple[str, ...] = ()
 
     @staticmethod
     def of(
@@ -195,6 +199,7 @@ class Predictions:
             confidence=own_confidence(confidence, len(array)),
             outside=_outside(outside, num_classes, ranked_otherwise=confidence is not None),
             draws=draws,
+            columns=columns or (),
             notes=(*checked.notes, *(() if class_names else code_notes_of(probs, labels))),
         )
         choose("on_unrated", on_unrated, ("error", "drop"))
@@ -363,7 +368,7 @@ class Predictions:
         if bad >= 0:
             row = start + int(bad)
             given = row if self.kept is None else int(self.kept[row])
-            raise _explain_bad_row(self.probs, row, self.tolerance, given)
+            raise explain_bad_row(self.probs, row, self.tolerance, given, self.columns)
         labels = self.labels
         single = labels.classes is not None
         return Rows(
@@ -428,14 +433,3 @@ def rows_of(probs: Any, name: str = "probs") -> Rows:
         return cases.read(0, len(cases))
     except RaterwiseError as error:
         raise error.renamed(name) from None
-
-
-def _explain_bad_row(probs: Array, row: int, tolerance: float, given: int) -> InvalidInputError:
-    """Say what is wrong with `row`, the first bad one of `probs`; `given` is its number outside."""
-
-    def count_nan() -> int:
-        parts = range(0, len(probs), CHUNK_VALUES)
-        return sum(int(np.isnan(probs[i : i + CHUNK_VALUES]).sum()) for i in parts)
-
-    values = np.atleast_1d(probs[row]).astype(np.float64).tolist()
-    return rules.bad_row("probs", given, values, tolerance, count_nan)

@@ -12,6 +12,7 @@ from raterwise.io.files import write_text_atomically
 from raterwise.report import charts, operating_charts, sections
 from raterwise.report.acceptance import has_both
 from raterwise.report.findings import differences_by_finding
+from raterwise.report.headlines import LEVEL, differences_in_words
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.method import method, provenance
 from raterwise.report.page import page
@@ -31,8 +32,6 @@ from raterwise.results import Estimate, Results
 TITLE = "Which model's probabilities can be trusted?"
 TELLING = ("nll", "brier", "epistemic_loss", "calibration_error", "ece", "auccc", "accuracy")
 """The metrics whose ranking the summary tells, where they are there."""
-LEVEL = 0.05
-"""An adjusted p-value up to this is shown in bold."""
 TABLE_STEP = 5
 """Of how many thresholds the table of net benefits shows one."""
 
@@ -181,7 +180,8 @@ def _differences(comparison: Any, first: Results) -> Html | None:
             "“Corrected” is the difference without that; the interval and p are for it."
         )
     shown = [_pair(comparison, pair, found, folded=len(pairs) > 1) for pair, found in pairs.items()]
-    return section("differences", "Do they differ?", el("p", note, class_="note"), shown)
+    told = el("p", el("strong", differences_in_words(comparison)))
+    return section("differences", "Do they differ?", told, el("p", note, class_="note"), shown)
 
 
 def _pair(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from raterwise.report.charts import Spec, altair, colour_of, compiled, log_axis
+from raterwise.report.headlines import designs_in_words
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.method import provenance
 from raterwise.report.page import page
@@ -63,11 +64,7 @@ def plan_page(
     told = [] if advice is None else advice.split(". ", 1)
     told[:1] = [f"{line.removesuffix('.')}." for line in told[:1]]
     if best is None and not told:
-        narrow = min(rows, key=lambda row: row["width"])
-        told = [
-            f"The narrowest interval is {number(narrow['width'])} wide, with {narrow['cases']:,} "
-            f"cases and {narrow['raters']} raters per case."
-        ]
+        told = [designs_in_words(rows)]
     words = f"Expected width of the {100 * level:g}% interval of {metric} by design."
     chart = found.place("plan-chart", _widths(rows), f"{words} The table below has the numbers.")
     mark = "narrowest" if "cannot tell" in (advice or "") else "best"
@@ -111,8 +108,11 @@ def agreement_page(
         parts += [el("p", line) for line in interchangeable(agreement.test)]
     shown = section("agreement", "Do the raters agree?", parts)
     each = _each_rater(agreement, class_names) if agreement.raters else None
-    told = [f"{titles[name]} is {number(e.value, 2)}{bracketed(e, 2)}."
-            for name, e in agreement.estimates.items() if e.value is not None][:1]  # fmt: skip
+    known = [name for name, e in agreement.estimates.items() if e.value is not None]
+    # Where classes have an order, κ and the nominal α count a miss by one step as any other.
+    telling = sorted(known, key=lambda name: not name.endswith("_ordinal"))[:1]
+    told = [f"{titles[name]}: {number(e.value, 2)}{bracketed(e, 2)}."
+            for name in telling for e in [agreement.estimates[name]]]  # fmt: skip
     content = [_first(told, basis, ()), shown, each, _origin(origin)]
     return page("How far do the raters agree?", "", content, Charts())
 

@@ -64,6 +64,11 @@ def interchangeable(test: Any) -> list[str]:
             f"{'more' if most > 0 else 'less'} often than the others do on the same "
             f"{rater.ratings:,} cases (adjusted {p_value(rater.adjusted_p_value, 'p')})."
         )
+    if test.breaking and test.rest_p_value is not None:
+        rest = "still differ" if test.rest_p_value <= test.significance else "look alike"
+        name = called(test.breaking[0])
+        name = f"r{name[1:]}" if name.startswith("Rater ") else name
+        lines.append(f"Without {name} the others {rest} ({p_value(test.rest_p_value, 'p')}).")
     if len(lines) == 1:
         lines.append("No single rater stands out.")
     return lines

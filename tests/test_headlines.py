@@ -1,0 +1,151 @@
+"""First sentences follow from the table below them: of a comparison, a plan, raters."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import raterwise as rw
+from raterwise.cli import app
+from raterwise.inference.paired import Difference
+from raterwise.report.headlines import designs_in_words, differences_in_words
+from raterwise.report.raters import interchangeable
+
+
+def compared(*clear: tuple[str, float, float], metrics: int = 3, names: str = "ab") -> Any:
+    """Return a comparison of differences and adjusted p-values that are stated, 0 and 1 else."""
+    all_of = ["brier", "accuracy", "nll", "auroc", *(f"m{i}" for i in range(metrics - 4))][:metrics]
+    results = {
+        name: SimpleNamespace(
+            name=name,
+            title=name.title(),
+            direction="higher" if name in ("accuracy", "auroc") else "lower",
+        )
+        for name in [*all_of, "irreducible_loss"]
+    }
+    results["irreducible_loss"].direction = "none"
+    told = {name: (gap, p) for name, gap, p in clear}
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+    found = [
+        Difference(name, a, b, gap, gap, gap, p, p)
+        for name in results
+        for a, b in pairs
+        for gap, p in [told.get(name, (0.0, 1.0)) if b == "b" else (0.0, 1.0)]
+    ]
+    return SimpleNamespace(models=dict.fromkeys(names, results), differences=found)
+
+
+@pytest.mark.parametrize(
+    ("comparison", "told"),
+    [
+        (compared(("irreducible_loss", 0.1, 0.01)), "No difference that these cases can show: no "),
+        (compared(("brier", 0.1, 0.0501)), "No difference that these cases can show: no adjusted "),
+        (compared(("brier", -0.1, 0.05)), "a is better in Brier (1 of 3 metrics with adjusted p ≤"),
+        (compared(("accuracy", -0.1, 0.05)), "b is better in Accuracy (1 of 3 metrics"),
+        (
+            compared(("brier", -0.1, 0.01), ("nll", -0.1, 0.01), ("accuracy", -0.1, 0.01)),
+            "a is better in Brier and Nll; b is better in Accuracy (3 of 3 metrics",
+        ),
+        (
+            compared(("nll", 0.1, 0.01), metrics=20),
+            "1 of 20 metrics with adjusted p ≤ 0.05, no mor",
+        ),
+        (
+            compared(("nll", 0.1, 0.01), names="abc"),
+            "b is better than a in Nll (1 of 3 metrics with adjusted p ≤ 0.05). a and c: no differ",
+        ),
+        (compared(("nll", 0.1, 0.01), names="abcd"), "1 of 6 pairs of models differ in at least"),
+    ],
+)
+def test_which_models_differ(comparison: Any, told: str) -> None:
+    """The side of a difference is that of its metric; what describes the raters does not count."""
+    assert told in differences_in_words(comparison)
+
+
+def test_the_corrected_difference_says_who_is_better() -> None:
+    """The interval and p are for it, so its sign is the one that counts."""
+    comparison = compared(("brier", 0.1, 0.01))
+    first = comparison.differences[0]
+    comparison.differences[0] = Difference("brier", "a", "b", 0.1, -0.3, -0.1, 0.01, 0.01, -0.2)
+    assert first.difference > 0
+    assert differences_in_words(comparison).startswith("a is better in Brier")
+
+
+def rows(*designs: tuple[int, int, float | None]) -> list[dict[str, Any]]:
+    """Return rows of a plan: cases, raters, width."""
+    return [
+        {"cases": n, "raters": r, "readings": n * r, "cost": n * r, "width": width}
+        for n, r, width in designs
+    ]
+
+
+@pytest.mark.parametrize(
+    ("designs", "told"),
+    [
+        ([(100, 1, 0.3), (400, 1, 0.109), (200, 3, 0.109), (900, 3, 0.1)],
+         "400 cases with 1 rater each are enough for an interval 0.109 wide, within 10% of the "
+         "narrowest here (0.100, 900 cases with 3 raters each)."),
+        ([(100, 1, 0.3), (400, 1, 0.112), (900, 3, 0.1)],
+         "The interval shrinks from 0.300 wide with 100 cases with 1 rater each to 0.100 with 900 "
+         "cases with 3 raters each; no cheaper design comes within 10% of that."),
+        ([(100, 1, 0.3), (900, 3, None)], "100 cases with 1 rater each: an interval 0.300 wide."),
+    ],
+)  # fmt: skip
+def test_the_headline_of_a_plan(designs: list[tuple[int, int, float | None]], told: str) -> None:
+    """The cheapest design nearly as narrow as the narrowest; else how the width shrinks."""
+    assert designs_in_words(rows(*designs)) == told
+
+
+def written(tmp_path: Path, command: str) -> tuple[str, str]:
+    """Return what a command prints, and the page that it writes."""
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(app, shlex.split(f"{command} --html '{page}'"))
+    assert done.exit_code == 0, done.output
+    text = page.read_text(encoding="utf-8").replace("\xa0", " ")
+    return " ".join(done.output.split()), text
+
+
+def test_compare_concludes_in_the_terminal_and_on_the_page(tmp_path: Path) -> None:
+    """The same sentence, of a model that is right and one that says the opposite."""
+    y = np.arange(60) % 2
+    for name, p in (("right", 0.1 + 0.8 * y), ("wrong", 0.9 - 0.8 * y)):
+        lines = [f"{q:.1f},{k}" for q, k in zip(p, y, strict=True)]
+        (tmp_path / f"{name}.csv").write_text("prob_1,y\n" + "\n".join(lines) + "\n")
+    files = f"'{tmp_path}/right.csv' '{tmp_path}/wrong.csv'"
+    told = written(
+        tmp_path,
+        f"compare {files} --label-column y --on-single drop --metrics brier,accuracy "
+        "--resamples 50",
+    )
+    for text in told:
+        assert "right is better in Brier score and Accuracy (2 of 2 metrics with adj" in text
+
+
+def test_ordered_classes_are_headed_by_the_ordinal_alpha(tmp_path: Path) -> None:
+    """Where the order is told; without one, by κ."""
+    reads = [[i % 3, min(i % 3 + (i % 4 == 0), 2)] for i in range(40)]
+    lines = [f"n{i},{'abc'[one]},{'abc'[two]}" for i, (one, two) in enumerate(reads)]
+    (tmp_path / "r.csv").write_text("case,reader_1,reader_2\n" + "\n".join(lines) + "\n")
+    command = f"agreement '{tmp_path}/r.csv' --resamples 20"
+    heading = r'class="headline">([^:]*):'
+    _, plain = written(tmp_path, command)
+    _, ordered = written(tmp_path, f"{command} --class-names a,b,c")
+    assert re.findall(heading, plain) == ["Fleiss&#x27; κ"]
+    assert re.findall(heading, ordered) == ["Krippendorff&#x27;s α, ordinal"]
+
+
+def test_the_page_says_what_the_others_are_without_the_one_who_stands_out() -> None:
+    """Three readers tossing the same coin and one who always says yes."""
+    random = np.random.default_rng(0)
+    ratings = np.c_[(random.random((80, 3)) < 0.5).astype(int), np.ones(80, int)]
+    test = rw.exchangeability_test(rw.Labels.from_ratings(ratings, num_classes=2))
+    said = interchangeable(test)[-1].replace("\xa0", " ")
+    assert re.fullmatch(r"Without rater 3 the others look alike \(p = [\d.]+\)\.", said)
+    assert test.rest_p_value is not None and test.rest_p_value > 0.05
