@@ -235,8 +235,8 @@ class PerCaseScore:
     log      -Σ_k μ_k log p_k
     ranked   Σ_k (F_k - F̂_k)² + F̂_k (1 - F̂_k), for ordered classes, with F_k the probability of
              class k or lower and F̂_k the fraction of raters there
-    ranked_by_chance   what `ranked` of one label would be by p: the mean over
-             labels drawn from p; its z is not 0 but the variance of that
+    ranked_by_chance   what `ranked` of one label would be by p: the mean over labels drawn from p;
+             its z is not 0 but the variance of that. Of a second channel z is the third moment
     ranked_log     -Σ_k F̂_k log F_k + (1 - F̂_k) log(1 - F_k)
     majority       whether the predicted class is that of most raters, ties to the lowest class
     spiegelhalter  Σ_k p_k (p_k - μ_k), half of what the squared loss is above its expectation;
@@ -250,16 +250,17 @@ class PerCaseScore:
     per: str = "case"
 
     def channels(self, num_classes: int) -> int:
-        """One."""
-        return 1
+        """One, or two where z has two columns."""
+        return 2 if self.name == "ranked_by_chance" else 1
 
     def score(self, rows: Rows) -> ScoredCases:
         """Return cases whose μ is the score and whose z is 0, or the variance of the score."""
         value = _SCORES[self.name](rows) if self.name in _SCORES else rows.case_values[self.name]
         spread = _SPREADS[self.name](rows) if self.name in _SPREADS else np.zeros(len(value))
+        spread = spread.reshape(len(value), -1)
         return ScoredCases(
-            spread[:, None],
-            np.ascontiguousarray(value[:, None]),
+            spread,
+            np.repeat(value[:, None], spread.shape[1], axis=1),
             _weights(rows, self.per),
             units=NO_INDEX if rows.units is None else rows.units,
         )
@@ -291,9 +292,11 @@ def _ranked_by_chance(rows: Rows) -> FloatArray:
     return np.asarray((rows.probs.astype(np.float64) * _ranked_of_each(rows)).sum(axis=1))
 
 
-def _variance_of_ranked(rows: Rows) -> FloatArray:
-    off = (_ranked_of_each(rows) - _ranked_by_chance(rows)[:, None]) ** 2
-    return np.asarray((rows.probs.astype(np.float64) * off).sum(axis=1))
+def _moments_of_ranked(rows: Rows) -> FloatArray:
+    """Return the second and the third central moment, (n, 2)."""
+    probs, each = rows.probs.astype(np.float64), _ranked_of_each(rows)
+    off = each - (probs * each).sum(axis=1, keepdims=True)
+    return np.stack([(probs * off**power).sum(axis=1) for power in (2, 3)], axis=1)
 
 
 def _ranked_log_score(rows: Rows) -> FloatArray:
@@ -339,7 +342,7 @@ _SCORES = {
     "majority": _majority_hit,
     "spiegelhalter": _excess_squares,
 }
-_SPREADS = {"spiegelhalter": _variance_of_squares, "ranked_by_chance": _variance_of_ranked}
+_SPREADS = {"spiegelhalter": _variance_of_squares, "ranked_by_chance": _moments_of_ranked}
 
 
 def score_outside(confidence: FloatArray, units: NDArray[np.int64] | None = None) -> ScoredCases:

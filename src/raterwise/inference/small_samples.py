@@ -126,6 +126,7 @@ def loss_interval(
     squared_step: float | None = None,
     dear: float = 0.0,
     squared_dear: float = 0.0,
+    dear_events: float | None = None,
     spread: float = 0.0,
     most: float = math.inf,
 ) -> Ends:
@@ -148,6 +149,8 @@ def loss_interval(
     squared_step: the mean of its square, step² by default: w₂ = squared_step Σ h² / G.
     dear, squared_dear: the same of an error in one case that costs more than most. Where some cost
         far more than others, those that were not seen are the dear ones.
+    dear_events: how many of these a calibrated model makes in a unit, where that is known;
+        otherwise all errors are counted as if they were such ones.
     spread: the variance of a case's loss if the model were calibrated, where the losses of right
         cases would hide that no error was seen.
     most: the largest value that the loss can have.
@@ -176,8 +179,10 @@ def loss_interval(
     if step is not None:
         # The loss is as if of θ² / V equal events; with many of them, one more is as those seen.
         events = found.value**2 / max(variance, spread / found.worth, 1e-300)
+        dearer = events if dear_events is None else dear_events * found.worth
         fewer, some = (
-            min(1.0, number / events) if events > 0 else 1.0 for number in (FEW_EVENTS, SOME_EVENTS)
+            min(1.0, number / count) if count > 0 else 1.0
+            for number, count in ((FEW_EVENTS, events), (SOME_EVENTS, dearer))
         )
         mean_square = step**2 if squared_step is None else squared_step
         more = max(seen, fewer * step / found.units, some * dear / found.units)

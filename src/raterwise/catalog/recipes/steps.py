@@ -54,12 +54,19 @@ SURE_OF_CUTS = BinPlan(
 def step_of_ranked(table: BinTable) -> dict[str, float]:
     """Return the same of the ranked probability score, whose errors may be off by several classes.
 
-    The variance of a calibrated model's score, over its mean: of rare errors that is what each adds
-    (weighted by what it adds), and of two classes it is the step of the squares.
+    The variance V of a calibrated model's score, over its mean E: of rare errors that is what each
+    adds (weighted by what it adds), and of two classes it is the step of the squares. Where few
+    errors make up most of the variance, being off by many classes, each of these adds M / V, with M
+    the third moment, and V³ / M² of them are in a case. One that is off by one class adds up to 1.
     """
-    variance, mean = float(table.score.sum()), float(table.positive.sum())
-    cases = float(table.weight.sum())
-    return {"step": variance / mean if mean > 0 else 1.0, "spread": variance / cases}
+    variance, skew = (float(column.sum()) for column in table.score)
+    mean, cases = float(table.positive[0].sum()), float(table.weight[0].sum())
+    found = {"step": variance / mean if mean > 0 else 1.0, "spread": variance / cases}
+    if skew <= variance:
+        return found
+    dear = skew / variance
+    events = variance / cases / dear**2
+    return found | {"dear": dear, "squared_dear": dear**2, "dear_events": events}
 
 
 def step_of_log(table: BinTable) -> dict[str, float]:
