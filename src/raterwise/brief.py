@@ -16,7 +16,7 @@ def brief(self: Any) -> str:
     """Return the class, the single values of a dataclass, and how long its first column is.
 
     >>> from raterwise.metrics.ranking import CCCCurve
-    >>> print(CCCCurve(*np.ones((4, 300))).__repr__())
+    >>> print(CCCCurve(*np.ones((5, 300))))
     CCCCurve(300 thresholds)
     """
     told: list[str] = []
