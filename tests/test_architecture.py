@@ -20,7 +20,7 @@ import pytest
 # its own, and its own package; never its neighbours in the line, never what comes later. A dotted
 # name ("io.tables") may be given a line of its own, apart from its package.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "palette", "types", "readers.yardstick"),
+    ("brief", "errors", "palette", "types", "readers.yardstick"),
     ("rules",),
     ("frames", "provenance"),
     ("arrays", "kernels", "io.files", "io.damaged"),
@@ -53,6 +53,7 @@ KNOWS_ONLY: dict[str, set[str]] = {
     "densities": {"types", "errors", "rules", "arrays", "binning", "kernels", "summaries"},
     "metrics": {
         *("types", "errors", "rules", "arrays", "binning", "kernels", "summaries", "densities"),
+        "brief",
     },
     "functions": {
         *("types", "errors", "rules", "arrays", "frames", "binning", "labels", "predictions"),

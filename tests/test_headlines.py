@@ -17,6 +17,7 @@ from raterwise.cli import app
 from raterwise.inference.paired import Difference
 from raterwise.report.headlines import designs_in_words, differences_in_words
 from raterwise.report.raters import interchangeable
+from raterwise.report.sections import _repairable
 
 
 def compared(*clear: tuple[str, float, float], metrics: int = 3, names: str = "ab") -> Any:
@@ -149,3 +150,25 @@ def test_the_page_says_what_the_others_are_without_the_one_who_stands_out() -> N
     said = interchangeable(test)[-1].replace("\xa0", " ")
     assert re.fullmatch(r"Without rater 3 the others look alike \(p = [\d.]+\)\.", said)
     assert test.rest_p_value is not None and test.rest_p_value > 0.05
+
+
+@pytest.mark.parametrize(
+    ("calibration", "dispersion", "told"),
+    [
+        (0.007, -0.014, "below 0 does not say what a better model could remove. The calibration"),
+        (-0.002, -0.014, "below 0 does not say what a better model could remove."),
+        (-0.002, 0.014, "Recalibration would remove none of it."),
+        (0.007, -0.002, "Better calibration could remove all of it."),
+        (0.007, 0.014, "Of that, 0.007 (33%) is calibration loss"),
+    ],
+)
+def test_a_loss_below_zero_is_not_there_to_be_removed(
+    calibration: float, dispersion: float, told: str
+) -> None:
+    """The sum of the two parts is the epistemic loss; all of less than nothing is nothing."""
+    results: Any = {
+        "calibration_loss": SimpleNamespace(value=calibration),
+        "dispersion_loss": SimpleNamespace(value=dispersion),
+    }
+    said = _repairable(results)
+    assert told in said and ("could remove all" in said) == (told.startswith("Better"))

@@ -16,7 +16,13 @@ from raterwise import rules
 from raterwise.cli.members import Members
 from raterwise.cli.table_options import TableOptions
 from raterwise.evaluate import predictions_of
-from raterwise.io.cases import columns_of_draw, file_of_ratings, read_table, with_ratings
+from raterwise.io.cases import (
+    columns_of_draw,
+    file_of_ratings,
+    read_table,
+    with_ratings,
+    with_unused,
+)
 from raterwise.io.matching import JoinReport
 from raterwise.io.scores import read_features, read_logits, read_numbers, read_outside
 from raterwise.io.tables import Joined, PredictionTable, no_labels, read_levels
@@ -221,6 +227,10 @@ def read_cases(
     names: tuple[str, ...] = ()
     if features_prefix is not None:
         features, names = _features(members, table, predictions, scored, features_prefix, tables)
+    if source != predictions and input == "probs":  # else whoever reads the ratings tells of them
+        described = (f"{features_prefix}{name}" for name in names)
+        table = replace(table, columns=(*table.columns, *described))
+        table = with_unused(tables.told, predictions, table)
     found = Cases(table, scores, features, names, np.arange(len(table.probs)), None, {})
     if source is not None or table.labels is not None:
         found = _with_labels(found, source, tables, rated, beside=source == predictions)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from raterwise.brief import brief
 from raterwise.curves.tables import Table
 from raterwise.types import FloatArray
 
@@ -106,6 +107,8 @@ class DecisionCurve(Table):
     (0.0, 0.0)
     """
 
+    __repr__ = brief
+
     parts: ClassVar = dict.fromkeys(("model", "raters"), OperatingPoints)
 
     name: str
@@ -189,6 +192,8 @@ class RocCurve:
     ([0.0, 0.5, 0.5, 1.0, 1.0], [0.0, 0.0, 0.5, 0.5, 1.0], 0.75)
     """
 
+    __repr__ = brief
+
     thresholds: FloatArray
     false_positive_rate: FloatArray
     sensitivity: FloatArray
@@ -230,6 +235,8 @@ class PrecisionRecallCurve:
     >>> curve.recall.tolist(), [round(p, 3) for p in curve.precision.tolist()]
     ([0.5, 0.5, 1.0, 1.0], [1.0, 0.5, 0.667, 0.5])
     """
+
+    __repr__ = brief
 
     thresholds: FloatArray
     recall: FloatArray

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from raterwise.brief import brief
 from raterwise.catalog.recipes.weak_calibration import channels_of, smoother_of
 from raterwise.curves.tables import ReliabilityCurve, Table
 from raterwise.inference.inversion import less_smooth
@@ -50,6 +51,8 @@ class CalibrationCurve(Table):
     >>> len(curve.predicted), float(curve.predicted[0])
     (101, 0.1)
     """
+
+    __repr__ = brief
 
     parts: ClassVar = {"binned": ReliabilityCurve}
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from raterwise.brief import brief
 from raterwise.metrics.ranking import CCCCurve
 from raterwise.types import FloatArray
 
@@ -114,6 +115,8 @@ class ReliabilityCurve(Table):
     0.2
     """
 
+    __repr__ = brief
+
     name: str
     edges: FloatArray
     cases: FloatArray
@@ -161,6 +164,8 @@ class ThresholdCurve(Table, CCCCurve):
     >>> curve.coverage.tolist(), curve.risk[1:].tolist()
     ([0.0, 0.5, 1.0], [0.0, 0.5])
     """
+
+    __repr__ = brief
 
     accepted_cases: FloatArray
     rate_low: FloatArray | None = None

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from raterwise.brief import brief
 from raterwise.rules import p_in_words
 
 
@@ -118,6 +119,8 @@ class ExchangeabilityTest:
     >>> print(test)
     The raters look interchangeable (p = 1; their labels differ on 30 of 30 shared cases).
     """
+
+    __repr__ = brief
 
     statistic: float
     p_value: float

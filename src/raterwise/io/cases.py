@@ -110,10 +110,16 @@ def read_tables(
     beside = source is not None and source == predictions
     table = read_table(told, predictions, beside=beside, used=used)
     table = replace(table, columns=(*table.columns, *used))
-    if not beside and not is_npz(predictions):
-        unused = unused_notes(told.open(predictions), table.columns)
-        table = replace(table, notes=(*table.notes, *unused))
+    table = table if beside else with_unused(told, predictions, table)
     return with_ratings(told, table, source, beside=beside)
+
+
+def with_unused(told: TableColumns, predictions: Path, table: PredictionTable) -> PredictionTable:
+    """Return a table with notes on the columns that look like something and were not read."""
+    if is_npz(predictions):
+        return table
+    unused = unused_notes(told.open(predictions), table.columns)
+    return replace(table, notes=(*table.notes, *unused))
 
 
 def with_ratings(

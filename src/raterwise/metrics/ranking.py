@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from raterwise.brief import brief
 from raterwise.types import Array
 
 TOGETHER = 1 << 17
@@ -53,6 +54,8 @@ class CCCCurve:
     >>> curve.thresholds.tolist(), curve.correct_accepts.tolist(), curve.area
     ([inf, 0.9, 0.6], [0.0, 1.0, 1.0], 1.0)
     """
+
+    __repr__ = brief
 
     thresholds: Array
     correct_accepts: Array

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from raterwise.brief import brief
 from raterwise.errors import InvalidInputError
 
 ERRORS = 1.96
@@ -83,9 +84,11 @@ class StudyPlan:
     Examples
     --------
     >>> few, many = (Design(n, 2, 2 / n**0.5, 0.0, "formula") for n in (100, 400))
-    >>> len(StudyPlan("brier", 0.95, (few, many)).designs)
-    2
+    >>> StudyPlan("brier", 0.95, (few, many))
+    StudyPlan(metric='brier', level=0.95, 2 designs)
     """
+
+    __repr__ = brief
 
     metric: str
     level: float

@@ -364,6 +364,10 @@ def _repairable(results: Results) -> str:
     calibration = results["calibration_loss"].value or 0.0
     dispersion = results["dispersion_loss"].value or 0.0
     total = calibration + dispersion
+    if total < 0:
+        own = f" The calibration loss alone is {number(calibration)}." if calibration > 0 else ""
+        told = "an estimate below 0 does not say what a better model could remove."
+        return f"The epistemic loss is {number(total)}: {told}{own}"
     if calibration <= 0:
         return f"The epistemic loss is {number(total)}. Recalibration would remove none of it."
     if dispersion <= 0:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
+from raterwise.brief import brief
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
@@ -55,6 +56,8 @@ class SubsampleCurve:
     >>> curve.values.shape, curve.full, curve.difference[-1].tolist()
     ((2, 4), 0.0, [0.0, 0.0, 0.0, 0.0])
     """
+
+    __repr__ = brief
 
     fractions: tuple[float, ...]
     sizes: tuple[int, ...]
