@@ -76,7 +76,8 @@ def test_maps_of_eight_bits(tmp_path: Path) -> None:
     """1 - Σ p² of 128/255 twice; `raterwise segment --maps` writes it."""
     stored = np.full((2, 3, 3, 3), 128, np.uint8)
     expected = 1 - 2 * (128 / 255) ** 2
-    assert disagreement_map(stored / 255, step=1 / 255) == pytest.approx(expected, abs=1e-6)
+    for given in (stored / 255, [stored / 255] * 2):  # an ensemble of one member twice
+        assert disagreement_map(given, step=1 / 255) == pytest.approx(expected, abs=1e-6)
     with pytest.raises(rw.InvalidInputError, match="sum to 1"):
         disagreement_map(stored / 255)
     np.save(tmp_path / "p.npy", stored)

@@ -18,23 +18,63 @@ def clopper_pearson(hits: int, cases: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def test_a_class_of_one_case_may_be_anything_and_one_of_two_is_two_cases() -> None:
+@pytest.mark.parametrize(
+    ("end", "hits", "cases"),
+    [
+        ("low", (12, 2, 1), (15, 2, 1)),
+        ("low", (170, 40, 180), (200, 40, 200)),
+        ("high", (3, 0, 0), (15, 2, 1)),
+    ],
+)
+@pytest.mark.parametrize("absent", [0, 2])
+def test_a_class_of_one_case_may_be_anything_and_one_of_two_is_two_cases(
+    end: str, hits: tuple[int, ...], cases: tuple[int, ...], absent: int
+) -> None:
     """Found are 12 of 15, 2 of 2 and 1 of 1: Zou's lower end of the mean sensitivity by hand.
 
     Fifteen cases have a standard error with n - 1, and Student's t, as Korn and Graubard's has it.
+    Forty found of forty are few as well, and classes that nobody chose are not in the mean. Where
+    none is found of few, it is the upper end; the other one may be that of the mean itself.
     """
-    said = np.repeat([0, 1, 2], [15, 2, 1])
-    predicted = said.copy()
-    predicted[:3] = 1
-    probs = np.eye(3)[predicted] * 0.8 + 0.2 / 3
-    found = rw.evaluate(probs, said, "sensitivity", resamples=20)["sensitivity"]
-    share = 12 / 15
+    said, classes = np.repeat([0, 1, 2], cases), 3 + absent
+    order = np.concatenate([np.arange(number) for number in cases])
+    predicted = np.where(order < np.repeat(hits, cases), said, (said + 1) % 3)
+    probs = np.eye(classes)[predicted] * 0.8 + 0.2 / classes
+    labels = rw.Labels.from_classes(said, num_classes=classes)
+    found = rw.evaluate(probs, labels, "sensitivity", resamples=20)["sensitivity"]
+    ends = [of_share(*class_) for class_ in zip(hits, cases, strict=True)]
+    shares = np.divide(hits, cases)
+    off = np.sqrt(np.square(shares[:, None] - ends).sum(axis=0)) / 3
+    assert found.value == pytest.approx(shares.mean())
+    zou = {"low": found.value - off[0], "high": found.value + off[1]}
+    assert getattr(found, end) == pytest.approx(zou[end])
+    assert found.low < zou["low"] + 1e-9
+    assert found.high > zou["high"] - 1e-9
+
+
+def of_share(hits: int, cases: int) -> tuple[float, float]:
+    """Return the interval of a class's share, all of 0 to 1 where it has a single case."""
+    if cases == 1:
+        return 0.0, 1.0
+    if hits in (0, cases):
+        return clopper_pearson(hits, cases)
     # s² = θ (1 - θ) / (n - 1), so that n* = (n - 1) (z / t)² cases of Clopper and Pearson's.
-    number = 14 * (stats.norm.ppf(HIGH) / stats.t.ppf(HIGH, 14)) ** 2
-    low = stats.beta.ppf(LOW, number * share, number * (1 - share) + 1)
-    below = [share - low, 1 - clopper_pearson(2, 2)[0], 1 - 0]
-    assert found.value == pytest.approx((share + 1 + 1) / 3)
-    assert found.low == pytest.approx(found.value - np.sqrt(np.sum(np.square(below))) / 3)
+    number = (cases - 1) * (stats.norm.ppf(HIGH) / stats.t.ppf(HIGH, cases - 1)) ** 2
+    yes, no = number * hits / cases, number * (1 - hits / cases)
+    return float(stats.beta.ppf(LOW, yes, no + 1)), float(stats.beta.ppf(HIGH, yes + 1, no))
+
+
+def test_raters_who_agree_are_not_more_cases() -> None:
+    """Three raters who say the same of every case: the areas of classes are no surer for it."""
+    random, said = np.random.default_rng(0), np.repeat([0, 1, 2], [15, 6, 3])
+    probs = random.dirichlet([1, 1, 1], 24) * 0.7 + np.eye(3)[said] * 0.3
+    threefold = rw.Labels.from_ratings(np.tile(said[:, None], 3), num_classes=3)
+    for per in ("case", "annotation"):
+        one, three = (
+            rw.evaluate(probs, labels, "auroc", resamples=20, per=per)["auroc"]
+            for labels in (said, threefold)
+        )
+        assert [three.low, three.high] == pytest.approx([one.low, one.high])
 
 
 def test_two_classes_have_the_interval_of_their_positive_one() -> None:

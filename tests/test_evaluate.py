@@ -503,3 +503,17 @@ def test_the_seed_decides_who_is_pooled_with_whom() -> None:
     (one, number), (again, _), (other, _) = (resampling_units(cases, seed) for seed in (1, 1, 2))
     assert number == MAX_UNITS and np.array_equal(one, again) and not np.array_equal(one, other)
     assert set(np.bincount(one, minlength=MAX_UNITS)) == {2}
+
+
+def test_without_single_labels_both_estimates_are_of_the_same_cases() -> None:
+    """The plug-in epistemic loss needs one label; asked to drop single ones, it goes without them.
+
+    By hand: (p - μ)² of two classes, twice, is 0.02, 0.32 and, of the single label, 0.5.
+    """
+    probs, labels = [0.6, 0.9, 0.5], rw.Labels.from_counts([[1, 1], [1, 1], [0, 1]])
+    plugin: dict[str, Any] = {"options": {"epistemic_loss": {"estimator": "plugin"}}}
+    for on_single, value, left_out in (("error", 0.28, 0), ("drop", 0.17, 1)):
+        asked = {**plugin, "on_single": on_single, "resamples": 0}
+        found = rw.evaluate(probs, labels, "epistemic_loss", **asked)["epistemic_loss"]
+        assert found.value == pytest.approx(value)
+        assert (found.dropped or 0) == left_out

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.special import expit
 
 import raterwise as rw
+from raterwise.catalog import CATALOG
+from raterwise.inference.nested import in_order
 
 NAMES = ["ece", "rms_ce", "mce"]
 
@@ -59,3 +62,20 @@ def test_p_and_intervals_stay_one_statement() -> None:
         found = found_of(1.0 + 0.02 * seed, seed, 200)
         for name in NAMES:
             assert (found[name].p_value <= 0.05) == (found[name].low > 0)
+
+
+@pytest.mark.parametrize(("p", "low", "after"), [(0.01, 0.06, 0.05), (0.0101, 0.0, 0.2)])
+def test_a_smaller_error_speaks_for_a_larger_one_at_a_fifth_of_the_level(
+    p: float, low: float, after: float
+) -> None:
+    """Five tests of 0.01 are one of 0.05: at 0.0101 the lower end stays; the upper one never does.
+
+    The interval of MCE ended at 0.12, below that of the ECE, which cannot be.
+    """
+    sure = rw.Estimate("ece", 0.1, low=0.06, high=0.14, debiased=0.1, p_value=p)
+    one = rw.Estimate("mce", 0.11, low=0.0, high=0.12, debiased=0.02, p_value=0.2)
+    asked = {name: (CATALOG[name], CATALOG[name].options) for name in ("ece", "mce")}
+    found = in_order({"ece": sure, "mce": one}, asked, 0.95)
+    assert found["ece"] == sure
+    assert (found["mce"].low, found["mce"].high) == (low, 0.14)
+    assert found["mce"].p_value == pytest.approx(after)

@@ -107,10 +107,10 @@ def test_simulation_is_that_of_the_library(folder: Path) -> None:
     p = random.beta(2, 2, 40)
     counts = random.multinomial(3, np.column_stack((1 - p, p)))
     lines = [
-        f"n{i},p{i // 2},{float(q)!r},{a},{b}"
+        f"n{i},p{i // 2},{float(q)!r},{a},{b},{1 + i % 3}"
         for i, (q, (a, b)) in enumerate(zip(p, counts, strict=True))
     ]
-    text = "\n".join(("case,patient,prob_b,count_0,count_1", *lines))
+    text = "\n".join(("case,patient,prob_b,count_0,count_1,w", *lines))
     (folder / "varied.csv").write_text(text, encoding="utf-8")
     options = "--cases 50 --raters 1,2 --repeats 4 --resamples 20 --seed 3 --group-column patient"
     found = planned(f"ece varied.csv {options}")
@@ -118,6 +118,10 @@ def test_simulation_is_that_of_the_library(folder: Path) -> None:
     again = plan("ece", p, labels, (50,), (1, 2), 3, groups=groups, repeats=4, resamples=20)
     assert [row["width"] for row in found["designs"]] == [d.width for d in again.designs]
     assert [row["bias_error"] for row in found["designs"]] == [d.bias_error for d in again.designs]
+    weights = 1 + np.arange(40) % 3
+    again = plan("brier", p, labels, (50,), (1, 2), 3, groups=groups, weights=weights)
+    found = planned(f"brier varied.csv {options} --weight-column w")
+    assert [row["width"] for row in found["designs"]] == [d.width for d in again.designs]
     shown = run(f"plan ece varied.csv --count-prefix count_ {options}").stdout
     assert re.search(r"width +± +bias +± +by", shown)
     assert "±: standard error of the simulation" in shown

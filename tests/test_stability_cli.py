@@ -17,6 +17,7 @@ from raterwise.cli import app
 from raterwise.cli.stability import read_stability
 from raterwise.cli.stability_curves import measure, one_rater_each
 from raterwise.evaluate import predictions_of
+from raterwise.stability import subsample_curve, total_variation
 
 ROOT = Path(__file__).parents[1]
 
@@ -237,3 +238,50 @@ def test_what_is_infinite_in_one_finding_has_no_mean(folder: Path) -> None:
     assert "undefined: Negative log-likelihood in a: it is infinite" in (
         " ".join(judged.output.split())
     )
+
+
+def test_curves_are_those_of_the_library(folder: Path) -> None:
+    """The seed reaches the subsets, the parts and the one rater, and weights all of them.
+
+    Four patients have cases with a single label: the epistemic loss is of those that are left.
+    """
+    i = np.arange(40)
+    counts = np.column_stack((np.where(i // 2 % 5 == 0, 1, 2), np.where(i // 2 % 5 == 0, 0, i % 2)))
+    lines = [f"n{k},{a},{b}" for k, (a, b) in enumerate(counts)]
+    (folder / "few.csv").write_text("\n".join(["case,count_a,count_b", *lines]), encoding="utf-8")
+    first = np.array([round(0.6 + k / 100, 2) for k in range(40)])
+    probs, weights = np.column_stack((first, [round(0.4 - k / 100, 2) for k in i])), 1.0 + i % 3
+    rows = [f"n{k},p{k // 2},{probs[k, 0]},{probs[k, 1]},{weights[k]}" for k in i]
+    head = "case,patient,prob_a,prob_b,w"
+    (folder / "w.csv").write_text("\n".join([head, *rows]), encoding="utf-8")
+    labels, groups = rw.Labels.from_counts(counts), i // 2
+    names = ("brier", "epistemic_loss")
+    told = "--ratings few.csv --group-column patient --weight-column w --on-single drop"
+    asked = f"--metrics {','.join(names)} --fractions 0.5,1 --repeats 3 --seed 5 --out s.json -q"
+    done = run(f"stability w.csv {told} {asked}")
+    assert done.exit_code == 0, done.output
+    found = json.loads((folder / "s.json").read_text(encoding="utf-8"))["metrics"]
+    several = np.flatnonzero(counts.sum(axis=1) > 1)
+    one = one_rater_each(labels, 5)
+    cases = {("brier", 0): (labels, i), ("brier", 1): (one, i), (names[1], 0): (labels, several)}
+    for (name, which), (known, use) in cases.items():
+        given = {"groups": groups[use], "weights": weights[use], "seed": 5, "repeats": 3}
+        curve = subsample_curve(name, probs[use], known.take(use), (0.5, 1), **given)
+        steady = total_variation(name, probs[use], known.take(use), **given)
+        shown = found[name][which]
+        assert shown["sizes"] == list(curve.sizes)
+        assert np.array(shown["values"]) == pytest.approx(curve.values)
+        assert shown["total_variation"]["mean"] == pytest.approx(steady.mean)
+
+
+def test_curves_of_findings_are_of_weighted_cases(folder: Path) -> None:
+    """By hand: the Brier score of all cases is 0.01 where the weight is 3, 0.81 where it is 1."""
+    rows = [f"n{k},p{k // 2},{0.1 if k % 2 else 0.9},0,1,{3 if k % 2 else 1}" for k in range(40)]
+    head = "case,patient,prob_mass,positives_mass,raters_mass,w"
+    (folder / "f.csv").write_text("\n".join([head, *rows]), encoding="utf-8")
+    told = "--group-column patient --weight-column w --metrics brier --fractions 0.5,1 --repeats 2"
+    done = run(f"stability f.csv --multilabel {told} --out s.json -q")
+    assert done.exit_code == 0, done.output
+    found = json.loads((folder / "s.json").read_text(encoding="utf-8"))["findings"]["mass"]
+    assert found["brier"][0]["sizes"] == [10, 20]
+    assert found["brier"][0]["full"] == pytest.approx((3 * 0.01 + 0.81) / 4)

@@ -68,16 +68,21 @@ def test_an_error_of_ordered_classes_costs_what_the_model_says_it_would() -> Non
     assert ends(found, "ranked_probability_score")[2] == pytest.approx(high)
 
 
-def test_an_error_of_ordered_classes_is_at_one_of_the_cuts() -> None:
-    """The same of the log score: the mean over the cuts of −log(1 − F), F = 0.9 and 0.96."""
-    found = rw.evaluate(np.tile([0.9, 0.06, 0.04], (30, 1)), [0] * 30, "ranked_log_score")
+@pytest.mark.parametrize("cases", [30, 120])
+def test_an_error_of_ordered_classes_is_at_one_of_the_cuts(cases: int) -> None:
+    """The same of the log score: the mean over the cuts of −log(1 − F), F = 0.9 and 0.96.
+
+    Of 120 cases the loss is that of three events or so, and two thirds of a step are allowed for.
+    """
+    found = rw.evaluate(np.tile([0.9, 0.06, 0.04], (cases, 1)), [0] * cases, "ranked_log_score")
     value = -np.log(0.9) - np.log(0.96)
     f = np.array([0.9, 0.96])
     wrong = -np.log(1 - f)
     step, squared = wrong.mean(), (wrong**2).mean()
     spread = (f * (1 - f) * (wrong + np.log(f)) ** 2).sum()
-    fewer = min(1.0, 2 / (value**2 / (spread / 30)))
-    theta, square = value + fewer * step / 30, fewer**2 * squared / 900
+    fewer = min(1.0, 2 / (value**2 / (spread / cases)))
+    assert (fewer < 0.8) == (cases == 120)
+    theta, square = value + fewer * step / cases, fewer**2 * squared / cases**2
     high = square / theta / 2 * stats.chi2.ppf(0.975, 2 * theta**2 / square)
     assert ends(found, "ranked_log_score")[2] == pytest.approx(high)
 
