@@ -600,3 +600,35 @@ def test_columns_that_were_not_read_are_told_of_every_file(tmp_path: Path) -> No
     assert "a.csv: 'weight' looks like a weight" in said and "b.csv: 'weight'" not in said
     assert said.count("c.csv: 'prob-other' looks like a class and was not used") == 1
     assert "'prob-other'" in (tmp_path / "c.json").read_text(encoding="utf-8")
+
+
+def test_models_that_decide_alike_are_not_said_to_be_equal(tmp_path: Path) -> None:
+    """The same errors in the same cases: [0, 0] is of these cases, and the page says so."""
+    random = np.random.default_rng(5)
+    one, labels = random.random(60), random.integers(0, 2, 60)
+    other = np.where(one > 0.5, 0.5 + (one - 0.5) / 2, one / 2)  # on the same side of 1/2
+    found = rw.compare({"one": one, "other": other}, labels, "accuracy,brier", resamples=50)
+    same = found.difference("accuracy", "one", "other")
+    assert (same.low, same.high, same.p_value) == (0, 0, 1)
+    found.to_html(tmp_path / "alike.html")
+    words = "Accuracy: [0, 0] means that models are alike on all these cases"
+    assert words in (tmp_path / "alike.html").read_text(encoding="utf-8")
+    rw.compare({"one": one, "other": one / 2}, labels, "brier").to_html(tmp_path / "apart.html")
+    assert "[0, 0]" not in (tmp_path / "apart.html").read_text(encoding="utf-8")
+
+
+def test_intercepts_of_few_positives_know_of_few_degrees_of_freedom() -> None:
+    """Four of sixty positive: the bootstrap's error with 3 / s² degrees of freedom, by hand."""
+    random = np.random.default_rng(8)
+    x, labels = random.normal(-3, 1, 60), (np.arange(60) % 15 == 0).astype(int)
+    models = {name: 1 / (1 + np.exp(-x - random.normal(0, 0.7, 60))) for name in "ab"}
+    found = rw.compare(models, labels, "calibration_intercept", resamples=100)
+    (made,) = found.differences
+    drawn = [found.models[name].replicates["calibration_intercept"] for name in "ab"]
+    inflation = found.models["a"].data["resampling"]["inflation"]
+    widest = inflation * max(np.nanstd(values) for values in drawn)
+    error = inflation * np.nanstd(drawn[0] - drawn[1])
+    reach = stats.t.ppf(0.975, 3 / widest**2) * error
+    assert 3 / widest**2 < 20
+    assert made.low == pytest.approx(made.difference - reach, rel=1e-6)
+    assert made.high == pytest.approx(made.difference + reach, rel=1e-6)

@@ -159,7 +159,8 @@ class Metric:
     chance alone; of_cases: tells equal scores of different cases apart; other_scale: it may
     be less than the gap between all that was said and all that was predicted; quantile: so
     it may, on the same scale, for most cases can be nearer than the mean; infinite: it is,
-    where it is undefined, and so is a mean over images or findings of which one is."""
+    where it is undefined, and so is a mean over images or findings of which one is; log_odds: it
+    is added to the log odds, so that its error tells how many events it rests on."""
 
     @cached_property
     def formula_options(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ ROWS = (
         "the probabilities are too low.",
         "none", "Cox 1958",
         **recipes.of_recalibration("intercept"), options=CLIPPED, undefined=ALIKE,
-        in_all="two classes", calibrated=0.0,
+        in_all="two classes", calibrated=0.0, tags=frozenset({"log_odds"}),
     ),
     Metric(
         "calibration_slope", "Calibration slope", "Clinical",

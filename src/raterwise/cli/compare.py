@@ -56,7 +56,7 @@ from raterwise.results import Results
 
 if TYPE_CHECKING:
     from raterwise.compare import Comparison
-from raterwise.report.words import best_of, warnings_by_model
+from raterwise.report.words import best_of, same_on_these_cases, warnings_by_model
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -387,6 +387,8 @@ def _print(console: Console, found: Comparison, each: Mapping[str, Comparison]) 
         )
     )
     console.print(Text("best: the model that is best in most resamples, and in how many."))
+    if alike := same_on_these_cases(found):
+        console.print(Text(alike))
     if each:
         print_differences(each, found, console)
     shared, own = warnings_by_model(found.models)

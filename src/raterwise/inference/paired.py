@@ -28,6 +28,8 @@ SHARED = ("resamples", "level", "seed", "unit", "interval", "bins", "question", 
 """Options that must be the same for the resampled values of two models to be pairs."""
 FEW_EVENTS = 1.5
 """By how much an interval is longer than resamples say where few events made a share or an area."""
+OF_EVENTS = 3.0
+"""Degrees of freedom of a difference of log odds, for each event that these rest on."""
 NOTHING = 2 * 10.0 ** (1 - DIGITS)
 """The part of two resampled values below which they differ by the rounding to so many digits."""
 
@@ -45,7 +47,8 @@ class Difference:
     difference : float
         The value of the first minus that of the second.
     low, high : float
-        The ends of its interval.
+        The ends of its interval. Both are 0 where the metric is the same for both models however
+        the cases are resampled: these cases cannot tell them apart, and others may.
     p_value : float
         Two-sided, of no difference: at most 1 - level exactly where 0 is outside the interval.
     adjusted_p_value : float
@@ -182,10 +185,17 @@ def _of_value(
     resamples, or not at all (three of three positives found, none of three): where the interval of
     one model says so, being `FEW_EVENTS` times as long as its resamples would have it, that of the
     difference is at least what those of both leave of it (`differences.difference_interval`).
+
+    An addend to the log odds with the error s rests on 1 / s² events, however many cases there are,
+    and the error of its differences has no more than 3 / s² degrees of freedom.
     """
     value, gap = _scalar_gap(a.value, b.value), _gap(*drawn)
     error = few.inflation * float(np.nanstd(gap))
-    found = Linearised(value, error, few.freedom_of(a, b), worth=0.0, units=0)
+    freedom = few.freedom_of(a, b)
+    if a.name in CATALOG and "log_odds" in CATALOG[a.name].tags:
+        alone = few.inflation * max(float(np.nanstd(values)) for values in drawn)
+        freedom = min(freedom, max(OF_EVENTS / alone**2, 1.0)) if alone > 0 else freedom
+    found = Linearised(value, error, freedom, worth=0.0, units=0)
     low, high = student_interval(found, settings.level)
     p = two_sided_p(found)
     reach = (high - low) / 2 / error if error else 0.0

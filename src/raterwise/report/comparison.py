@@ -25,6 +25,7 @@ from raterwise.report.words import (
     number,
     p_value,
     percent,
+    same_on_these_cases,
     warnings_by_model,
 )
 from raterwise.results import Estimate, Results
@@ -179,6 +180,8 @@ def _differences(comparison: Any, first: Results) -> Html | None:
             " Chance pushes calibration errors up, and more in some models than in others. "
             "“Corrected” is the difference without that; the interval and p are for it."
         )
+    if alike := same_on_these_cases(comparison):
+        note += f" {alike}"
     shown = [_pair(comparison, pair, found, folded=len(pairs) > 1) for pair, found in pairs.items()]
     told = el("p", el("strong", differences_in_words(comparison)))
     return section("differences", "Do they differ?", told, el("p", note, class_="note"), shown)

@@ -195,6 +195,24 @@ def best_of(shares: Mapping[str, float]) -> list[str]:
     return [name for name, share in shares.items() if share >= max(shares.values()) - TIED]
 
 
+def same_on_these_cases(comparison: Any) -> str:
+    """Return what intervals of differences say that are 0 alone; nothing where there are none.
+
+    >>> import raterwise as rw
+    >>> models = {"old": [0.9, 0.2] * 20, "new": [0.8, 0.3] * 20}
+    >>> same_on_these_cases(rw.compare(models, [1, 0] * 20, "accuracy,brier", resamples=50))[:56]
+    'Accuracy: [0, 0] means that models are alike on all thes'
+    """
+    first = next(iter(comparison.models.values()))
+    alike = [first[d.metric].title for d in comparison.differences if d.low == d.high == 0]
+    if not alike:
+        return ""
+    return (
+        f"{', '.join(dict.fromkeys(alike))}: [0, 0] means that models are alike on all these "
+        "cases, which cannot tell them apart. It is no evidence that they are alike on others."
+    )
+
+
 def warnings_by_model(
     models: Mapping[str, Results],
 ) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
