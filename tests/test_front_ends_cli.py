@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -291,3 +293,19 @@ def test_logits_are_joined_and_marked_as_told(
     assert "Fitted on g.csv: 4 cases, 2 classes, 5 ratings" in done.output
     done = run(words + "--label-column said --out two")
     assert "Fitted on g.csv: 4 cases, 2 classes, 3 ratings" in done.output
+
+
+def test_a_stream_is_told_what_means_no_rating(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the last case "n/a" is said: the Brier score is (0.04 + 0.09 + 0.25) / 3."""
+    monkeypatch.chdir(tmp_path)
+    columns = {"prob_no": [0.2, 0.7, 0.5, 0.9], "prob_yes": [0.8, 0.3, 0.5, 0.1]}
+    said = {**columns, "said": ["yes", "no", "no", "n/a"]}
+    pq.write_table(pa.table(said), "s.parquet")
+    words = "evaluate s.parquet --stream --label-column said --metrics brier --resamples 0 -q "
+    done = run(words + "--missing n/a --on-unrated drop --out o.json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(Path("o.json").read_text(encoding="utf-8"))
+    assert found["metrics"]["brier"]["value"] == pytest.approx(0.38 / 3)
+    assert found["data"]["dropped"] == {"unrated": 1}

@@ -265,7 +265,12 @@ def test_curves_are_those_of_the_library(folder: Path) -> None:
     one = one_rater_each(labels, 5)
     cases = {("brier", 0): (labels, i), ("brier", 1): (one, i), (names[1], 0): (labels, several)}
     for (name, which), (known, use) in cases.items():
-        given = {"groups": groups[use], "weights": weights[use], "seed": 5, "repeats": 3}
+        given: dict[str, Any] = {
+            "groups": groups[use],
+            "weights": weights[use],
+            "seed": 5,
+            "repeats": 3,
+        }
         curve = subsample_curve(name, probs[use], known.take(use), (0.5, 1), **given)
         steady = total_variation(name, probs[use], known.take(use), **given)
         shown = found[name][which]
