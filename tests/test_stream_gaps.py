@@ -99,3 +99,26 @@ def test_unknown_patients_of_every_type_are_refused() -> None:
     for groups in (["a", None], ["a", float("nan")], [1.0, np.nan], days):
         with pytest.raises(rw.InvalidInputError, match=r"groups: .* 1 of 2 are NaN or None"):
             rw.evaluate([0.2, 0.8], [0, 1], "ece", groups=groups)
+
+
+@pytest.mark.parametrize("unit", ["raters", "both"])
+def test_a_rater_who_rated_nothing_is_nobody(tmp_path: Path, unit: Any) -> None:
+    """A column without a rating moves no end of an interval, in memory or in a stream."""
+    random = np.random.default_rng(3)
+    x = random.normal(0, 2, 40)
+    said = (random.random((40, 3)) < (1 / (1 + np.exp(-x)))[:, None]).astype(float)
+    probs, nobody = 1 / (1 + np.exp(-1.6 * x)), np.full(40, np.nan)
+    columns = {"prob": probs, "a": said[:, 0], "nobody": nobody, "b": said[:, 1], "c": said[:, 2]}
+    pq.write_table(pa.table(columns), tmp_path / "rated.parquet")
+    chosen: dict[str, Any] = {"metrics": "ece,brier", "unit": unit, "resamples": 50}
+    everybody = ["a", "nobody", "b", "c"]
+    table = np.column_stack([columns[name] for name in everybody])
+    here = [rw.evaluate(probs, rw.Labels.from_ratings(some), **chosen) for some in (table, said)]
+    parts: dict[str, Any] = {"prob_columns": ["prob"], **chosen}
+    there = [
+        rw.evaluate_stream(tmp_path / "rated.parquet", rater_columns=who, **parts)
+        for who in (everybody, ["a", "b", "c"])
+    ]
+    for name in ("ece", "brier"):
+        assert here[0][name] == here[1][name]
+        assert there[0][name] == there[1][name]
