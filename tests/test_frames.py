@@ -64,6 +64,26 @@ def test_a_frame_is_the_array_it_holds(make: Make) -> None:
     assert rw.brier(probabilities(make), column(make({"y": CODES}), "y")) == rw.brier(PROBS, CODES)
 
 
+def test_a_column_of_lists_is_the_rows_it_holds() -> None:
+    """One list of probabilities per case, as Parquet files of networks often have them.
+
+    The Brier score is (0.1² + 0.4²)/2 = 0.085.
+    """
+    rows = [[0.1, 0.9], [0.6, 0.4]]
+    for series in (
+        pd.Series(rows),
+        pd.Series(list(np.array(rows))),
+        pl.Series(rows),
+        pl.Series(rows, dtype=pl.Array(pl.Float64, 2)),
+        pa.array(rows),
+        pa.chunked_array([rows[:1], rows[1:]]),
+        pl.DataFrame({"probs": rows}),
+    ):
+        assert rw.brier(series, [1, 0]) == pytest.approx(0.085)
+    counts = pl.Series([[2, 1], [0, 3]])
+    assert rw.Labels.from_counts(counts).counts.tolist() == [[2, 1], [0, 3]]
+
+
 def test_compare_and_subgroups_take_frames(make: Make) -> None:
     """Two frames of probabilities on the same cases; a frame of variables."""
     flat = make({name: np.full(4, 1 / 3) for name in NAMES})
@@ -237,6 +257,22 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "an empty probability": (
         lambda: rw.brier(pl.DataFrame({"a": [0.5, None], "b": [0.5, 0.5]}), [0, 1]),
         "probs: must not contain NaN; 1 values are NaN, the first in row 1",
+    ),
+    "lists of several lengths": (
+        lambda: rw.brier([[0.5, 0.5], [1.0]], [0, 1]),
+        "probs: must have rows of one length; row 0 has 2 values, row 1 has 1",
+    ),
+    "a column of lists of several lengths": (
+        lambda: rw.brier(pd.Series([[0.5, 0.5], [1.0]]), [0, 1]),
+        "probs: must have rows of one length; row 0 has 2 values, row 1 has 1",
+    ),
+    "an empty list": (
+        lambda: rw.brier(pl.Series([[0.5, 0.5], None]), [0, 1]),
+        "probs: must have rows of one length; row 0 has 2 values, row 1 has 0",
+    ),
+    "lists beside numbers": (
+        lambda: rw.brier(pd.DataFrame({"p": [[0.5, 0.5]], "id": [7]}), [0]),
+        "probs: must have one number per column and row.* column 'p' holds lists of 2",
     ),
     "a lazy frame": (
         lambda: rw.brier(pl.DataFrame({"a": [0.5]}).lazy(), [0]),

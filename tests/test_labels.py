@@ -373,3 +373,10 @@ def test_labels_go_through_scikit_learn() -> None:
         assert rw.ece(given_probs, part) == expected
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         train_test_split(probs[:-1], labels)
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "uint8", "uint64"])
+def test_counts_of_any_type_are_the_same_counts(kind: str) -> None:
+    """Whole numbers of every width, those of float16 too, whose largest is far below 2**63."""
+    counts = np.array([[3, 0], [1, 2]])
+    assert rw.Labels.from_counts(counts.astype(kind)).counts.tolist() == counts.tolist()

@@ -9,7 +9,7 @@ import numpy as np
 
 from raterwise import rules
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.frames import NUMBERS, numbers_of
+from raterwise.frames import NUMBERS, numbers_of, refuse_ragged
 from raterwise.types import Array
 
 
@@ -23,6 +23,8 @@ def as_array(values: Any, name: str) -> Array:
     try:
         array = np.asarray(values)
     except (ValueError, TypeError) as error:
+        if isinstance(values, list | tuple):
+            refuse_ragged(values, name)
         raise InvalidTypeError(f"{name}: must be an array of numbers; {error}") from error
     if array.dtype.kind not in "biuf":
         if array.dtype.kind == "O" and array.ndim == 0:
@@ -97,8 +99,9 @@ def as_integer_array(values: Any, name: str, *, ndim: int | tuple[int, ...]) -> 
         finite = np.isfinite(array)
         if not finite.all():
             raise rules.not_whole(name, math.inf, int(np.isnan(array).sum()))
-        if array.size and np.abs(array).max() >= 2.0**63:
-            raise InvalidInputError(f"{name}: must be below 2**63; got {np.abs(array).max():g}")
+        largest = float(np.abs(array).max(initial=0))  # 2**63 is infinite in float16
+        if largest >= 2.0**63:
+            raise InvalidInputError(f"{name}: must be below 2**63; got {largest:g}")
         whole = array.astype(np.int64)
         if (fractions := whole != array).any():
             raise rules.not_whole(name, float(array[fractions].flat[0]), 0)

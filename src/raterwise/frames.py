@@ -119,23 +119,34 @@ def class_names_of(values: Any) -> tuple[str, ...] | None:
 def numbers_of(values: Any, name: str) -> Array | None:
     """Return a frame (N, K) or a series (N,) of numbers, NaN where one is missing; None otherwise.
 
-    A frame of one column is taken as that column.
+    A frame of one column is taken as that column; a series of lists (N,) as its rows (N, K).
     """
     columns = columns_of(values, name)
     if columns is None:
         return None
-    arrays = [_numbers(column, name, title) for title, column in columns.items()]
+    arrays = {title: _numbers(column, name, title) for title, column in columns.items()}
     if not arrays:
         raise InvalidInputError(f"{name}: must have columns; the frame has none")
-    return arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=1)
+    if len(arrays) == 1:
+        return next(iter(arrays.values()))
+    for title, array in arrays.items():
+        if array.ndim > 1:
+            raise InvalidTypeError(
+                f"{name}: must have one number per column and row, or be one column of lists; "
+                f"column {title!r} holds lists of {array.shape[1]} beside {len(arrays) - 1} other "
+                "columns"
+            )
+    return np.stack(list(arrays.values()), axis=1)
 
 
 def _numbers(column: Any, name: str, title: str) -> Array:
     import narwhals.stable.v2 as nw
 
     kind = column.dtype
-    if kind == nw.Object or kind == nw.Unknown:
-        array = np.array([_or_none(value) for value in column.to_list()])
+    if kind in (nw.Object, nw.Unknown, nw.List, nw.Array):
+        rows = [_or_none(value) for value in column.to_list()]
+        refuse_ragged(rows, name)
+        array = np.array(rows)
         if array.dtype.kind in "biuf":
             return array
     if kind.is_decimal():
@@ -152,6 +163,17 @@ def _numbers(column: Any, name: str, title: str) -> Array:
     if array.dtype == object:  # pandas' own nullable types
         array = np.array([np.nan if v is None else v for v in column.to_list()], np.float64)
     return array
+
+
+def refuse_ragged(rows: Any, name: str) -> None:
+    """Raise where lists of numbers are not equally long: NumPy's own words name no row."""
+    lengths = [len(row) if isinstance(row, list | tuple | np.ndarray) else 0 for row in rows]
+    for row, length in enumerate(lengths):
+        if length != lengths[0]:
+            raise InvalidInputError(
+                f"{name}: must have rows of one length; row 0 has {lengths[0]} values, row {row} "
+                f"has {length}"
+            )
 
 
 def _or_none(value: Any) -> Any:
