@@ -14,9 +14,10 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 INTRODUCTION = """\
 # Metrics
 
-Every metric of `raterwise evaluate` and `rw.evaluate`, family by family. On the site each family
-has a page with the formulas, the ranges, the pitfalls and a picture of what moves the numbers;
-[Which metric should I report?](start/which_metric.md) goes the other way, from the question.
+This page lists every metric of `raterwise evaluate` and `rw.evaluate`, by family. Each family
+also has a page on the site with formulas, ranges, pitfalls and a picture of what drives the
+values. If you have a question rather than a metric in mind, start with [Which metric should I
+report?](start/which_metric.md)
 
 ```{toctree}
 :glob:
@@ -25,20 +26,21 @@ has a page with the formulas, the ranges, the pitfalls and a picture of what mov
 metrics/*
 ```
 
-**How to read the tables.** *Raters* is how many labels a case needs. *Interval* is how the interval
-is made: *inversion* of a test for errors that cannot be negative; otherwise the error is that of
-leaving out one patient or case at a time, and the shape is that of a *proportion*, a *loss* (a
-*signed loss* may be below 0), a *separation* of right from wrong cases, a *difference* of two
-proportions, a *ratio*, or *Student's*; a metric that jumps from case to case has a *bootstrap*
-interval (see [coverage](coverage.md)). LH, RECE, MR and CCC are [the four papers](citing.md) behind
-it.
+**How to read the tables.** *Raters* is the minimum number of labels per case. *Interval* is how
+the interval is made ([details](coverage.md)). *Inversion*: by inverting a test, for errors that
+cannot be negative. *Bootstrap*: by resampling, for metrics that jump from case to case. The other
+intervals use the standard error from leaving out one patient or case at a time, with a shape that
+suits the metric: a *proportion*, a *loss* (a *signed loss* may be below 0), a *separation* of
+correct from wrong cases, a *difference* of two proportions, a *ratio*, or *Student's* t. LH,
+RECE, MR and CCC are [the four papers](citing.md).
 
-**The clinical metrics** look for a class: class 1 of two, the one that `positive=` names, or each
-class against the rest and the mean over the classes (`ordered=True`: class k or higher, for every k
-but the lowest). Every label counts once: a case read by four raters of whom three say the class is
-three positives and one negative (`per="case"` makes that three quarters and one quarter of a case).
-A probability of at least `threshold=` (0.5) is a positive test. `metrics="clinical"` asks for all
-of them; "all" has, of two classes, AUROC, O/E, intercept, slope and ICI.
+**Clinical metrics** are about one class: the second of two, or the class named by `positive=`.
+With more classes they are computed for each class against the rest and averaged (`ordered=True`:
+class k or higher, for every k except the lowest). Every label counts once, so a case that three
+of four raters call positive counts as three positives and one negative (with `per="case"`, as
+three quarters and one quarter of a case). A probability of at least `threshold=` (0.5) counts as
+a positive test. `metrics="clinical"` selects them all; "all" includes, for two classes, AUROC,
+O/E, intercept, slope and ICI.
 """
 WORDS = tomllib.loads((Path(__file__).parent / "metric_words.toml").read_text(encoding="utf-8"))
 

@@ -16,13 +16,14 @@ from raterwise.catalog.metric import Metric
 
 WORDS = tomllib.loads((Path(__file__).parent / "metric_words.toml").read_text(encoding="utf-8"))
 SYMBOLS = """
-In the formulas: $N$ cases; $n_i$ raters of case $i$, of whom $n_{ik}$ chose class $k$, the share
-$\\mu_{ik}=n_{ik}/n_i$; $p_{ik}$ the predicted probability; $c_i$ the largest of them, and $a_i$ the
-share of the raters who chose that class. LH, RECE, MR and CCC are [the four papers](../citing.md).
+In the formulas there are $N$ cases. Case $i$ has $n_i$ raters, and $n_{ik}$ of them chose class
+$k$: a share of $\\mu_{ik}=n_{ik}/n_i$. The predicted probability is $p_{ik}$; $c_i$ is the
+largest of them, and $a_i$ the share of raters who chose that class. LH, RECE, MR and CCC are [the
+four papers](../citing.md).
 """
 BINS = """
-Bin $m$ holds the share $b_m/N$ of the labels, with the mean confidence $C_m$ and the mean agreement
-$A_m$; a label counts once, so a case counts as often as it has raters (`per="case"`: once).
+Bin $m$ contains a share $b_m/N$ of the labels, with mean confidence $C_m$ and mean agreement $A_m$.
+Each label counts once, so a case counts as often as it has raters (with `per="case"`, once).
 """
 TUTORIALS = {
     "Proper scores": "tutorial_01_evaluate",
@@ -53,15 +54,15 @@ def page(group: str, folder: Path) -> str:
     """Return the page of a family: a table of its metrics, what moves them, then each of them."""
     rows = [row for row in CATALOG.values() if row.group == group]
     lines = [f"# {group}", SYMBOLS, *([BINS] if group == "Calibration" else [])]
-    lines += ["| metric | answers | better | raters |", "| --- " * 4 + "|"]
+    lines += ["| metric | what it says | better | raters |", "| --- " * 4 + "|"]
     for row in rows:
         better = WORDS.get(row.name, {}).get("better", row.direction.replace("none", ""))
         link = f"[{row.title}](#{row.name})"
         lines.append(f"| {link} | {row.meaning} | {better} | {row.least_raters} |")
     tutorial = f"../gallery_of_tutorials/{TUTORIALS[group]}"
-    lines += ["", f"Tutorial: [how these are used]({tutorial})."]
+    lines += ["", f"See them in use in [this tutorial]({tutorial})."]
     words = metric_pictures.draw(slug(group), folder)
-    lines += ["", "## What moves them", "", f"![{words}]({slug(group)}.png)", "", words]
+    lines += ["", "## What drives them", "", f"![{words}]({slug(group)}.png)", "", words]
     for row in rows:
         lines += ["", *section(row)]
     return "\n".join(lines) + "\n"
@@ -94,7 +95,7 @@ def section(row: Metric) -> list[str]:
 def pitfalls(row: Metric) -> str:
     """Return what to beware of: the catalog says what a metric cannot tell, the words the rest."""
     if row.cannot_tell:
-        return f"It cannot tell {row.cannot_tell[0].lower()}{row.cannot_tell[1:]}"
+        return f"It cannot tell you {row.cannot_tell[0].lower()}{row.cannot_tell[1:]}"
     return str(WORDS[row.name]["pitfall"])
 
 
@@ -125,4 +126,4 @@ def api(name: str) -> str:
     for module in ("raterwise", "raterwise.confidence"):
         if hasattr(import_module(module), name):
             return f"{{py:func}}`{module}.{name}`"
-    return "none: `rw.evaluate` gives it, of a belief"
+    return "none; `rw.evaluate` computes it for a belief"

@@ -17,7 +17,7 @@ import raterwise as rw
 
 STYLES = {"ece": "-", "robust_ece": "--", "classwise_ece": "-", "smooth_ece": ":"}
 SIZE, DPI = (8.0, 3.1), 110
-SHARPENED = "too unsure  <  1  <  too sure"
+SHARPENED = "under-confident  <  1  <  over-confident"
 COLOURS = ("#1f5fa8", "#c8501e", "#2f7f4f", "#7a4a9c")
 
 
@@ -51,8 +51,8 @@ def proper_scores(left: Any, right: Any) -> str:
     left.set(ylabel="loss of this case")
     right.legend()
     return (
-        "The loss of a case by the predicted probability. With all four raters saying yes it is "
-        "smallest at 1; with three of four it is smallest at 0.75, and not 0."
+        "The loss of one case against the predicted probability. If all four raters say yes, it is "
+        "smallest at 1. If three of four do, it is smallest at 0.75, where it is not 0."
     )
 
 
@@ -79,8 +79,8 @@ def label_histograms(left: Any, right: Any) -> str:
     right.legend(loc="lower left")
     return (
         "The expected squared loss as a stack of irreducible, dispersion and calibration loss. "
-        "Sharpening a model moves the calibration loss; knowing nothing of more of the cases moves "
-        "the dispersion loss; the irreducible part stays."
+        "Left: sharpening a model changes the calibration loss. Right: a model that is ignorant of "
+        "more of the cases has more dispersion loss. The irreducible part stays the same."
     )
 
 
@@ -101,9 +101,9 @@ def disagreement(left: Any, right: Any) -> str:
     )
     right.set(xscale="log", xlabel="α0 of every case", ylabel="disagreement calibration error")
     return (
-        "Left: the probability that two raters differ is largest at one half, and smaller the "
-        "smaller α0 is. Right: the disagreement calibration error of a model that knows half of "
-        "the truth, by α0; it has a minimum between too small and too large."
+        "Left: the predicted probability that two raters differ is largest at one half, and is "
+        "smaller for small α0. Right: the disagreement calibration error of a model that knows "
+        "half the truth, against α0; it has a minimum between too small and too large."
     )
 
 
@@ -124,8 +124,8 @@ def calibration(left: Any, right: Any) -> str:
     right.set(xscale="log", xlabel="cases of a calibrated model, one rater", ylim=(0, None))
     right.legend()
     return (
-        "Left: ECE and its kin grow the further a model is from calibrated, on either side. Right: "
-        "of a perfectly calibrated model they are far from 0 where there are few cases."
+        "Left: ECE and related errors grow as a model moves away from calibration, in either "
+        "direction. Right: with few cases, they are far from 0 even for a calibrated model."
     )
 
 
@@ -151,8 +151,8 @@ def ranking(left: Any, right: Any) -> str:
     right.set(xlabel=SHARPENED, ylim=(0, 1))
     left.legend()
     return (
-        "Left: the more of the confidence is noise, the lower AUCCC (down to 0.5) and the higher "
-        "AURC. Right: making the model over-confident moves neither of them much, because the "
+        "Left: the noisier the confidence, the lower the AUCCC (down to 0.5) and the higher the "
+        "AURC. Right: making the model over-confident changes neither of them much, because the "
         "order of the cases stays nearly the same."
     )
 
@@ -191,9 +191,9 @@ def clinical(left: Any, right: Any) -> str:
     right.set(xlabel="threshold", ylabel="net benefit", ylim=(-0.06, 0.22))
     right.legend(fontsize=7)
     return (
-        "Left: a slope below 1 means predictions that are too extreme, above 1 too timid; the "
-        "intercept moves all of them up or down. Right: net benefit by the threshold; a model "
-        "whose risks are too high falls below a calibrated one with the same order of cases."
+        "Left: a slope below 1 means that predictions are too extreme, above 1 not extreme enough; "
+        "the intercept shifts them all. Right: net benefit against the threshold; a model "
+        "with risks that are too high falls below a calibrated one that ranks the cases alike."
     )
 
 
@@ -219,8 +219,8 @@ def rater_agreement(left: Any, right: Any) -> str:
     right.set(xlabel="how common the class is; 5% errors")
     right.legend()
     return (
-        "Left: kappa falls from 1 to 0 as raters err more. Right: with the same raters kappa falls "
-        "as the class becomes rare, although two raters agree as often as before."
+        "Left: kappa falls from 1 to 0 as raters make more errors. Right: with the same raters, "
+        "kappa falls as the class becomes rare, although two raters agree as often as before."
     )
 
 
