@@ -135,7 +135,7 @@ def _numbers(column: Any, name: str, title: str) -> Array:
 
     kind = column.dtype
     if kind == nw.Object or kind == nw.Unknown:
-        array = np.array([_or_none(value) for value in column.to_list()])
+        array = np.array([np.nan if rules.is_missing(v) else v for v in column.to_list()])
         if array.dtype.kind in "biuf":
             return array
     if kind.is_decimal():
@@ -152,10 +152,6 @@ def _numbers(column: Any, name: str, title: str) -> Array:
     if array.dtype == object:  # pandas' own nullable types
         array = np.array([np.nan if v is None else v for v in column.to_list()], np.float64)
     return array
-
-
-def _or_none(value: Any) -> Any:
-    return np.nan if rules.is_missing(value) else value
 
 
 def as_list(values: Any, name: str = "ids") -> list[Any]:
