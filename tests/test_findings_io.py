@@ -77,7 +77,7 @@ def test_a_form_that_a_reader_filled_in(tmp_path: Path) -> None:
     lines = text.splitlines()
     text = "\n".join([f"{lines[0]},Other,Date", *(f"{line},NO,2024-01-02" for line in lines[1:])])
     told = TableColumns("Image ID", rater_column="Reader ID")
-    table = read_finding_ratings(saved(tmp_path, text), ["edema", "mass"], told, by_rater=True)
+    table = read_finding_ratings(saved(tmp_path, text), ["edema", "mass"], told)
     assert (table.positives.tolist(), table.raters.tolist()) == (POSITIVES, RATERS)
     assert table.answers is not None
     assert table.answers.tolist() == [[[1, 1], [1, -1]], [[1, 0], [0, -1]], [[-1, 0], [0, -1]]]

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 import raterwise as rw
 from raterwise.cli import app
-from raterwise.prevalence import at_prevalence
+from raterwise.predictions import Predictions
+from raterwise.prevalence import Prior, in_use
 from strategies import ordinary
 
 
@@ -52,11 +53,13 @@ def test_what_cannot_be_a_prevalence_is_refused(
 def test_weights_of_labels_by_hand() -> None:
     """Case a: 1 of 4 say yes, b: 2 of 2. Yes has (1/4 + 1)/2 = 5/8 of all; in use a quarter."""
     labels = rw.Labels.from_counts([[3, 1], [0, 2]])
-    found = at_prevalence([0.2, 0.6], labels, 0.25)
-    assert found.rows.tolist() == [0, 0, 1]
+    cases = Predictions.of([0.2, 0.6], labels)
+    found, rows = in_use(cases, Prior.of_cases(cases, 0.25))
+    assert rows.tolist() == [0, 0, 1]
     assert found.weights == pytest.approx([0.75 * 2, 0.25 * 0.4, 0.4])
     yes = found.labels.counts[:, 1] * found.weights
     assert yes.sum() / found.weights.sum() == pytest.approx(0.25)
+    assert found.groups is not None
     assert found.groups.tolist() == [0, 0, 1]  # the rows of a case are drawn together
 
 

@@ -26,6 +26,7 @@ from raterwise.results import Results
 from raterwise.subgroups.levels import metrics_by_level, refuse_metrics_alone, with_subgroups
 from raterwise.subgroups.sources import subgroups_of
 from raterwise.subgroups.variables import variables_of
+from raterwise.summaries.facts import AsGiven
 from raterwise.types import Interval, OnSingle, OnUnrated, Per, Questions, Unit
 
 WHOLE_SHARE = 0.5
@@ -200,9 +201,12 @@ def evaluate_in_use(
     refuse_source_alone(target, source)
     if target is None:
         return judged(predictions, request)
-    moved, found = in_use(predictions, Prior.of_cases(predictions, target, source))
+    prior = Prior.of_cases(predictions, target, source)
+    moved, _ = in_use(predictions, prior)
     results = judged(moved, request.at_other_prevalence(metrics, Given.of(moved)))
-    results = told_in_use(results, found.told, predictions.class_names)
+    given = AsGiven.of(moved)
+    assert given is not None  # a case may have several rows here
+    results = told_in_use(results, prior.told(given.worth), predictions.class_names)
     ratings = predictions.labels.ratings  # which rows of their own, one per class, do not have
     raters = raters_record(None if ratings is None else ratings.rater_ids)
     return replace(results, provenance={**results.provenance, "raters": raters})

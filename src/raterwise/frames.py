@@ -144,7 +144,7 @@ def _numbers(column: Any, name: str, title: str) -> Array:
 
     kind = column.dtype
     if kind in (nw.Object, nw.Unknown, nw.List, nw.Array):
-        rows = [_or_none(value) for value in column.to_list()]
+        rows = [np.nan if rules.is_missing(value) else value for value in column.to_list()]
         refuse_ragged(rows, name)
         array = np.array(rows)
         if array.dtype.kind in "biuf":
@@ -174,10 +174,6 @@ def refuse_ragged(rows: Any, name: str) -> None:
                 f"{name}: must have rows of one length; row 0 has {lengths[0]} values, row {row} "
                 f"has {length}"
             )
-
-
-def _or_none(value: Any) -> Any:
-    return np.nan if rules.is_missing(value) else value
 
 
 def as_list(values: Any, name: str = "ids") -> list[Any]:

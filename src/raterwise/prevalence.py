@@ -159,92 +159,49 @@ def in_words(told: Mapping[str, Any], class_names: Sequence[str] | None) -> str:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class AtPrevalence:
-    """A test set as it counts where classes are as frequent as in use."""
-
-    probs: FloatArray
-    """(M, K): shifted, a row for every class that a rater of a case chose."""
-    labels: Labels
-    weights: FloatArray
-    groups: NDArray[Any]
-    """(M,): the patient, or the case where there are no patients: its rows are drawn together."""
-    rows: NDArray[np.int64]
-    """(M,): the case of each row."""
-    told: dict[str, Any]
-    """What results say of it."""
-
-
-def at_prevalence(
-    probs: Any,
-    labels: Labels,
-    target: float | ArrayLike,
-    source: float | ArrayLike | None = None,
-    *,
-    weights: FloatArray | None = None,
-    groups: Any = None,
-    prior: Prior | None = None,
-) -> AtPrevalence:
-    """Return a test set in which some classes are enriched as it would count in use.
+def in_use(
+    predictions: Predictions, prior: Prior, first: int = 0
+) -> tuple[Predictions, NDArray[np.int64]]:
+    """Return an enriched test set, or a part of one, as it counts in use, and the case of each row.
 
     A label of class k weighs to_k / (its share of all labels), for images of a class look the same
     everywhere; a case whose raters differ becomes a row for each class that they chose, together
-    of the weight of its labels. `source` is where the probabilities are right: with these labels
-    by default, or already in use where it equals `target`. `prior` has all that already, where
-    these cases are a part.
+    of the weight of its labels. `first` is the number of its first case among all of them.
 
-    >>> found = at_prevalence([0.2, 0.6], Labels.from_counts([[3, 1], [0, 2]]), 0.25)
-    >>> found.rows.tolist(), found.weights.round(3).tolist()  # 5 of 8 are positive, per case
+    >>> cases = Predictions.of([0.2, 0.6], Labels.from_counts([[3, 1], [0, 2]]))
+    >>> found, rows = in_use(cases, Prior.of_cases(cases, 0.25))  # 5 of 8 are positive, per case
+    >>> rows.tolist(), found.weights.round(3).tolist()
     ([0, 0, 1], [1.5, 0.1, 0.4])
-    """
-    shares = _shares(labels, weights)
-    prior = prior or Prior.of(shares.sum(axis=0), target, source)
-    rows, said = np.nonzero(shares > 0)
-    mass = shares[rows, said] * prior.ratios[said]
-    return AtPrevalence(
-        shift_prevalence(probs, prior.before, prior.to)[rows],
-        Labels.from_classes(said, num_classes=shares.shape[1], class_names=labels.class_names),
-        mass,
-        np.asarray(rows if groups is None else np.asarray(groups)[rows]),
-        rows,
-        prior.told(_worth(mass, rows)),
-    )
-
-
-def in_use(
-    predictions: Predictions, prior: Prior, first: int = 0
-) -> tuple[Predictions, AtPrevalence]:
-    """Return an enriched test set, or a part of one, as it counts in use, and what was done.
-
-    `first` is the number of its first case among all of them.
     """
     for name in ("confidence", "outside"):
         if getattr(predictions, name) is not None:
             raise InvalidInputError(f"target_prevalence: goes without {name}; leave out one")
-    probs, shift, samples = predictions.probs, prior, None
+    probs, before, samples = predictions.probs, prior.before, None
     if predictions.belief is not None:
         samples = _shifted_draws(predictions.belief, prior)
     if samples is not None:  # every draw is shifted already, which is not to shift their mean
-        probs, shift = samples.mean(axis=0), replace(prior, before=prior.to)
-    found = at_prevalence(
-        probs, predictions.labels, prior.to, weights=predictions.weights,
-        groups=predictions.groups, prior=shift,
-    )  # fmt: skip
+        probs, before = samples.mean(axis=0), prior.to
+    labels, groups = predictions.labels, predictions.groups
+    shares = _shares(labels, predictions.weights)
+    rows, said = np.nonzero(shares > 0)
     moved = Predictions.of(
-        found.probs, found.labels, weights=found.weights,
-        groups=found.groups + first if predictions.groups is None else found.groups,
+        shift_prevalence(probs, before, prior.to)[rows],
+        Labels.from_classes(said, num_classes=shares.shape[1], class_names=labels.class_names),
+        weights=shares[rows, said] * prior.ratios[said],
+        # The rows of a case are drawn together.
+        groups=rows + first if groups is None else groups[rows],
         class_names=predictions.class_names,
-    )  # fmt: skip
+    )
     if samples is not None and predictions.draws is not None:
-        moved = replace(moved, draws=Draws.of(samples, probs)[found.rows])
+        moved = replace(moved, draws=Draws.of(samples, probs)[rows])
     kept = np.arange(len(predictions)) if predictions.kept is None else predictions.kept
     moved = replace(
-        moved, kept=kept[found.rows], dropped=predictions.dropped, notes=predictions.notes,
+        moved, kept=kept[rows], dropped=predictions.dropped, notes=predictions.notes,
         left_out=predictions.left_out, sources=predictions.sources,
-        case_raters=predictions.labels.num_raters[found.rows].astype(np.int64),
-        groups_are_cases=predictions.groups is None,
+        case_raters=labels.num_raters[rows].astype(np.int64),
+        groups_are_cases=groups is None,
     )  # fmt: skip
-    return moved, replace(found, told={**found.told, "from": list(prior.before)})
+    return moved, rows
 
 
 def _shifted_draws(belief: Any, prior: Prior) -> FloatArray | None:
@@ -264,9 +221,3 @@ def _shares(labels: Labels, weights: Any) -> FloatArray:
     each = np.ones(len(labels)) if weights is None else np.asarray(weights, np.float64)
     each = np.where(labels.num_raters > 0, each, 0)
     return np.asarray(np.nan_to_num(labels.frequencies) * each[:, None])
-
-
-def _worth(mass: FloatArray, rows: NDArray[np.int64]) -> float:
-    """Return how many cases of equal weight would carry as much (Kish)."""
-    by_case = np.bincount(rows, mass)
-    return float(by_case.sum() ** 2 / (by_case**2).sum())

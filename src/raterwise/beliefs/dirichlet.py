@@ -28,22 +28,6 @@ LARGEST_LOG = 700.0
 """exp of more than this overflows; at ± this α0 the likelihood is at its limit to the last bit."""
 
 
-def dirichlet_multinomial_log_likelihood(
-    probs: NDArray[Any], concentration: NDArray[Any], counts: NDArray[Any]
-) -> FloatArray:
-    """Return log DirMult(y | α0 f) of each case: of its labels in the order they came.
-
-    `probs` (N, K) is f, `concentration` (N,) is α0 > 0, where ∞ gives the multinomial likelihood,
-    and `counts` (N, K) is y. A case without labels has 0; a label of probability 0 gives -∞.
-
-    >>> dirichlet_multinomial_log_likelihood(
-    ...     np.array([[0.5, 0.5]]), np.array([1.0]), np.array([[2, 0]])
-    ... )  # log(1/2 · 3/4), as the second label is likely to be like the first
-    array([-0.98082925])
-    """
-    return CountTerms.of(probs, counts).log_likelihood(np.asarray(concentration, np.float64))
-
-
 def shares(concentration: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
     """Return the kept share κ = α0/(α0+1) and the spread ρ = 1/(α0+1), for α0 up to ∞."""
     alpha = np.asarray(concentration, np.float64)

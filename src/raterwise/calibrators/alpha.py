@@ -156,7 +156,8 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         ----------
         features : array of shape (N, D) or (S, N, D), or None
             What α0 may depend on, such as a network's last hidden layer and its logits; None takes
-            `default_features(probs)`. (S, N, D) are those of every draw of an ensemble.
+            the logits, the entropy and the largest probability of `probs`. (S, N, D) are those of
+            every draw of an ensemble.
         labels : Labels
             What the raters said. Cases with one label say nothing about α0 but are allowed, as
             long as some case has two.

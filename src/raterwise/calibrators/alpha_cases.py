@@ -149,36 +149,15 @@ class AlphaCases:
         return float(weights @ self.num_raters)
 
 
-def default_features(probs: Any) -> FloatArray:
-    """Return what α0 may depend on where nothing else is known of a case.
+def default_features(probs: FloatArray) -> FloatArray:
+    """Return what α0 may depend on where nothing else is known of a case, (N, K + 2).
 
-    The logits, as logarithms of the probabilities less their mean (a probability below 1e-12
-    counts as 1e-12), the entropy, and the largest probability.
+    The logits, as logarithms of the probabilities (N, K) less their mean (a probability below
+    1e-12 counts as 1e-12), the entropy, and the largest probability.
 
-    Parameters
-    ----------
-    probs : array of shape (N, K) or (N,)
-        Class probabilities; (N,) is that of class 1 of two.
-
-    Returns
-    -------
-    ndarray of shape (N, K + 2)
-        The features.
-
-    Raises
-    ------
-    InvalidInputError
-        If the probabilities are none.
-
-    Examples
-    --------
-    >>> default_features([[0.5, 0.5]]).round(3)
+    >>> default_features(np.array([[0.5, 0.5]])).round(3)
     array([[0.   , 0.   , 0.693, 0.5  ]])
     """
-    return _default_features(PointBelief(probs).mean)
-
-
-def _default_features(probs: FloatArray) -> FloatArray:
     logs = np.log(np.maximum(probs, SMALLEST_PROBABILITY))
     centred = logs - logs.mean(axis=1, keepdims=True)
     return np.column_stack((centred, -(probs * logs).sum(axis=1), probs.max(axis=1)))
@@ -190,7 +169,7 @@ def read_features(features: Any, means: Means) -> FloatArray:
     (N, D) features of an ensemble are those of every draw.
     """
     if features is None:
-        return _default_features(means.rows)
+        return default_features(means.rows)
     x = as_float_array(features, "features", ndim=(2, 3)).astype(np.float64)
     if x.ndim == 3 and len(x) != (means.draws or 0):
         raise InvalidInputError(

@@ -15,7 +15,6 @@ from raterwise.catalog.recipes.common import Prepare
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Predictions, Rows
 from raterwise.rules import choose, did_you_mean, one_value, positive, positive_integer
-from raterwise.summaries import Summary
 from raterwise.types import Options
 
 
@@ -168,9 +167,10 @@ class Metric:
         taken = signature(self.formula).parameters
         return tuple(name for name in self.options if name in taken)
 
-    def estimate(self, summary: Summary, options: Options) -> float:
+    def estimate(self, summary: Any, options: Options) -> float:
         """Return the value of the metric."""
-        return summary.value(self, options)[0]
+        value: float = summary.value(self, options)[0]
+        return value
 
     def over(self, table: Any, options: Options) -> NDArray[Any]:
         """Return the formula over a table or a stack of resampled tables."""

@@ -57,9 +57,8 @@ def read_findings(
     table = read_predictions(predictions, told, exclusive=False)
     table = replace(table, loose_ids=told.loose_ids)
     answers = read_finding_ratings(
-        ratings or predictions, table.class_names, told, finding_column=finding_column,
-        by_rater=True,
-    )  # fmt: skip
+        ratings or predictions, table.class_names, told, finding_column=finding_column
+    )
     if unit != "cases" and answers.answers is None:
         raise InvalidInputError(
             f"unit: {unit!r} needs to know who said what, and {answers.source} has counts alone; "

@@ -41,19 +41,6 @@ def _smoothed(spectrum: FloatArray, sigma: float) -> float:
     return float(smooth.sum() - 0.5 * (smooth[0] + smooth[-1]))
 
 
-def smooth_ece_at(
-    z: FloatArray, residual_mass: FloatArray, mass: FloatArray, sigma: float
-) -> float:
-    """SmoothECE at a fixed bandwidth: integral of |sum_i w_i (mu_i - z_i) K_sigma(t, z_i)| dt / W.
-
-    K is the Gaussian reflected at 0 and 1 (Definition 6 of the paper).
-
-    >>> round(smooth_ece_at(np.array([0.5]), np.array([0.3]), np.ones(1), 0.1), 12)
-    0.3
-    """
-    return _smoothed(_residuals_on_grid(z, residual_mass), sigma) / float(np.sum(mass))
-
-
 def smooth_ece(z: FloatArray, residual_mass: FloatArray, mass: FloatArray) -> float:
     """SmoothECE: the bandwidth at which SmoothECE and bandwidth are equal, sigma* = smECE_sigma*.
 

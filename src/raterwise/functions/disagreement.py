@@ -230,7 +230,7 @@ def statistic_loss(
     0.145
     """
     table = _statistic_table(statistic, predicted, labels, order, 1, weights, on_single)
-    return float(disagreement.statistic_loss(table))
+    return float(proper.expected_squared_loss(table))
 
 
 def statistic_calibration_loss(
@@ -292,9 +292,7 @@ def statistic_calibration_loss(
     """
     _check_estimator(estimator, singletons)
     table = _statistic_table(statistic, predicted, labels, order, bins, weights, on_single)
-    return float(
-        disagreement.statistic_calibration_loss(table, estimator=estimator, singletons=singletons)
-    )
+    return float(proper.calibration_loss(table, estimator=estimator, singletons=singletons))
 
 
 def _disagreement_table(

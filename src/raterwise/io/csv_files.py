@@ -76,7 +76,7 @@ def recognise(
     separator = (TAB if delimiter == "tab" else delimiter) or _delimiter(text, usual)
     if len(separator) != 1:
         raise InvalidInputError(f"delimiter: must be one character, or tab; got {separator!r}")
-    lines = _numbered_rows(text, separator, file.name, most=HEAD_ROWS)
+    lines = _numbered_rows(text, separator, file.name)
     if not lines:
         raise InvalidInputError(f"{file.name}: must begin with a line of column names; it is empty")
     above = lines_above([row for _, row in lines])
@@ -165,7 +165,7 @@ def _delimiter(text: str, usual: str) -> str:
     columns: dict[str, int] = {}
     for mark in dict.fromkeys((usual, *DELIMITERS)):
         try:
-            rows = _rows(text, mark, "", most=HEAD_ROWS)
+            rows = [row for _, row in _numbered_rows(text, mark, "")]
         except InvalidInputError:
             continue
         rows = rows[next((i for i, row in enumerate(rows) if not _is_title(row)), 0) :]
@@ -183,12 +183,7 @@ def _is_title(row: list[str]) -> bool:
     return len(row) == 1 and not set(row[0]) & set(DELIMITERS)
 
 
-def _rows(text: str, separator: str, name: str, most: int) -> list[list[str]]:
-    """Return the first rows that are not empty."""
-    return [row for _, row in _numbered_rows(text, separator, name, most)]
-
-
-def _numbered_rows(text: str, separator: str, name: str, most: int) -> list[tuple[int, list[str]]]:
+def _numbered_rows(text: str, separator: str, name: str) -> list[tuple[int, list[str]]]:
     """Return the first rows that are not empty, and how many lines stand above each."""
     rows: list[tuple[int, list[str]]] = []
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
@@ -197,7 +192,7 @@ def _numbered_rows(text: str, separator: str, name: str, most: int) -> list[tupl
         for row in reader:
             if row:
                 rows.append((above, row))
-            if len(rows) == most:
+            if len(rows) == HEAD_ROWS:
                 break
             above = reader.line_num
     except csv.Error as error:

@@ -50,7 +50,7 @@ class FindingRatings:
     unread: tuple[str, ...] = ()
     """Findings, or columns, that have ratings and no probability; left out because allowed."""
     answers: Answers | None = None
-    """(M, L, R): what each rater said, -1 for nothing, where that is wanted and known."""
+    """(M, L, R): what each rater said, -1 for nothing, where that is known."""
     notes: tuple[str, ...] = ()
     """What to know about how it was read."""
     rater_ids: tuple[Hashable, ...] = ()
@@ -97,7 +97,6 @@ def read_long(
     names: tuple[str, ...],
     told: TableColumns,
     finding_column: str | None,
-    by_rater: bool,
 ) -> FindingRatings:
     """Return the answers of a file with rows of raters."""
     named = finding_column or told.rating_column or usual_names(file, FINDING_COLUMNS)
@@ -120,7 +119,7 @@ def read_long(
     size = shape[0] * shape[1]
     positives = np.bincount(cells[answers[use] == 1], minlength=size).reshape(shape)
     said = None
-    if by_rater and not (repeated and told.duplicates == "keep"):
+    if not (repeated and told.duplicates == "keep"):
         said = np.full((*shape, len(rater_ids)), -1, np.int8)
         said[items[use], places[found[use]], raters[use]] = answers[use]
     looked = np.bincount(cells, minlength=size).reshape(shape)

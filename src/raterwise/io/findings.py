@@ -99,14 +99,13 @@ def read_finding_ratings(
     told: TableColumns = AS_USUAL,
     *,
     finding_column: str | None = None,
-    by_rater: bool = False,
 ) -> FindingRatings:
     """Return the raters' answers on the findings `names` of a CSV, Parquet, Arrow or NPZ file.
 
     Each finding has either counts or answers of raters. Answers are 1 or 0, yes or no, true or
     false; empty cells, and whatever `missing` lists, are no rating. `duplicates` says what becomes
     of several answers of a rater, as in `read_ratings`. What is rated and not among `names` is an
-    error, unless `allow_unmatched`. `by_rater` keeps who said what, where that is known.
+    error, unless `allow_unmatched`.
 
     >>> path = getfixture("tmp_path") / "ratings.csv"
     >>> _ = path.write_text("case,reader_1_mass,reader_2_mass\\nn1,yes,no\\nn2,no,\\n")
@@ -133,7 +132,7 @@ def read_finding_ratings(
     choose("duplicates", told.duplicates, DUPLICATES)
     file = told.open(path)
     if is_long(file, names, told, finding_column):
-        found = read_long(file, tuple(names), told, finding_column, by_rater)
+        found = read_long(file, tuple(names), told, finding_column)
     else:
         found = _read_wide(file, tuple(names), told)
     if found.unread and not told.allow_unmatched:

@@ -1,4 +1,9 @@
-"""Higher-order statistics of the labels, such as disagreement (LH section 4, appendix C)."""
+"""Higher-order statistics of the labels, such as disagreement (LH section 4, appendix C).
+
+Their losses are those of `metrics.proper`. For a 0/1 statistic, as for any indicator,
+E[(φ - z)²] = (μ - z)² + μ(1 - μ), so LH eq 8 serves for LH eq 40 with μ the U-statistic, and LH eqs
+42-45 have the form of LH eq 14; an M-valued statistic sums over its values, the channels.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
-from raterwise.metrics import proper
-from raterwise.summaries.bin_table import BinTable
 from raterwise.types import FloatArray
 
 Statistic = Callable[..., Any]
 
 MAX_HISTOGRAMS = 2_000_000
-
-
-def statistic_loss(table: BinTable) -> NDArray[Any]:
-    """L̂_φ = 1/N Σ_i E[(φ - φ̂_i)²] over subsets of raters (LH eq 40).
-
-    For a 0/1 statistic, as for any indicator, E[(φ - z)²] = (μ - z)² + μ(1 - μ), so LH eq 8 serves
-    with μ the U-statistic; an M-valued one sums over its values, the channels.
-    """
-    return proper.expected_squared_loss(table)
-
-
-statistic_calibration_loss = proper.calibration_loss
-"""ĈL_φ = Σ_b |I_b|/N [(c̄_b - φ̄_b)² - σ̄_b²/(|I_b| - 1)] (LH eqs 42-45), the form of LH eq 14."""
 
 
 @lru_cache(maxsize=32)

@@ -243,8 +243,8 @@ class _Findings:
         part = whole.take(seen, dropped=dropped)
         if not self.priors:
             return part, np.flatnonzero(seen)
-        moved, found = in_use(part, self.priors[i])
-        return moved, np.flatnonzero(seen)[found.rows]
+        moved, rows = in_use(part, self.priors[i])
+        return moved, np.flatnonzero(seen)[rows]
 
     def at_prevalence(self, target: Any, source: Any) -> _Findings:
         """Return the findings as they count in use: of each its prevalence, or one for all."""

@@ -118,9 +118,9 @@ def _digest_of_part(
 ) -> Digest:
     blocks = _blocks(job, part, predictions) if job.intervals else None
     if job.prior is not None and len(predictions):
-        predictions, used = in_use(predictions, job.prior, part.first)
-        blocks = None if blocks is None else blocks[used.rows]
-        variables = tuple(v.take(used.rows) for v in variables)
+        predictions, rows = in_use(predictions, job.prior, part.first)
+        blocks = None if blocks is None else blocks[rows]
+        variables = tuple(v.take(rows) for v in variables)
     about: dict[str, Any] = {
         "number": STREAM_UNITS if job.intervals else 1,
         "unit": "cases" if groups is None else "patients",

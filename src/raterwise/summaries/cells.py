@@ -19,7 +19,7 @@ from raterwise.binning import edges_for
 from raterwise.errors import MergeError
 from raterwise.predictions import Rows
 from raterwise.questions import Event, Question, ScoredCases
-from raterwise.summaries.contract import Metric, ScorePlan, UsualSummary
+from raterwise.summaries.contract import Metric, ScorePlan, Summary
 from raterwise.summaries.sorted_scores import SortedPlan, SortedScores
 from raterwise.types import FloatArray, Options
 
@@ -143,7 +143,7 @@ class CellPlan(ScorePlan):
 
 
 @dataclass(frozen=True, eq=False)
-class CellSums(UsualSummary):
+class CellSums(Summary):
     """Sums of scored cases per fine cell, and per unit and coarse cell; `a + b` is that of all.
 
     >>> cases = ScoredCases(np.full((3, 1), 0.5), np.ones((3, 1)), np.ones(3))

@@ -1,14 +1,17 @@
 """The contract of summaries: what every plan and every summary can do.
 
 A *plan* says what to keep of the cases; equal plans share one summary. A *summary* is a mergeable
-table. Nobody outside this package asks which kind a summary is.
+table: besides what `Summary` does, `a + b` is that of the cases of both, and those that metrics are
+made of have `value(row, options)`, `nested` (of the first resampling unit, of the first two, and so
+on), `units` (what each unit adds) and `with_units`. Nobody outside this package asks which kind a
+summary is.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,50 +43,6 @@ class Metric(Protocol):
 
     def over(self, table: Any, options: Options) -> NDArray[Any]:
         """Return the formula over a table or a stack of tables."""
-
-
-class Summary(Protocol):
-    """A mergeable table of some cases."""
-
-    @property
-    def plan(self) -> Any:
-        """What it keeps of them."""
-
-    def __add__(self, other: Self) -> Self: ...
-
-    def absorb(self, rows: Rows) -> None:
-        """Add a chunk in place: for the one who made the summary and has not shown it yet."""
-
-    def take_in(self, prepared: Any) -> None:
-        """Add in place what the plan has prepared, such as scored cases."""
-
-    def absorb_votes(self, votes: Votes) -> None:
-        """Add voxels of two classes in place."""
-
-    def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
-        """Return a metric, and a bound on its error where it is an approximation."""
-
-    def nested(self, row: Metric, options: Options) -> NDArray[np.float64]:
-        """Return a metric of the first unit, of the first two, and so on."""
-
-    def by_unit(self) -> Any:
-        """Return a summary that `prepare` takes, with a table for every resampling unit."""
-
-    @property
-    def units(self) -> NDArray[np.float64]:
-        """(units, …): what each resampling unit adds."""
-
-    def with_units(self, units: NDArray[np.float64]) -> Self:
-        """Return the summary of these units instead."""
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what a file keeps."""
-
-    def forget(self) -> None:
-        """Let go of what was made of the summary, which can be made again."""
-
-    def tidy(self) -> None:
-        """Let go of the part of it that will hardly be asked for again."""
 
 
 class Plan(ABC):
@@ -149,8 +108,8 @@ class ScorePlan(Plan):
         return asked_of_two(self.question) in ("top_label", "positive")
 
 
-class UsualSummary(ABC):
-    """What most summaries do."""
+class Summary(ABC):
+    """A mergeable table of some cases; what most of them do."""
 
     plan: Any
 
@@ -158,30 +117,30 @@ class UsualSummary(ABC):
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made the summary and has not shown it yet."""
 
-    def take_in(self, rows: Any) -> None:
-        """Add rows in place."""
-        self.absorb(rows)
+    def take_in(self, prepared: Any) -> None:
+        """Add in place what the plan has prepared: rows, or scored cases."""
+        self.absorb(prepared)
 
     def absorb_votes(self, votes: Votes) -> None:
         """Add voxels of two classes in place, as its question scores them."""
         self.take_in(votes.scored(self.plan.question))
 
     def by_unit(self) -> Any:
-        """Return itself: it knows what every unit adds."""
+        """Return a summary with a table for every resampling unit: itself."""
         return self
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Refuse: files hold no case."""
+        """Return what a file keeps, which is no case."""
         raise keeps_cases(self.plan)
 
     def forget(self) -> None:  # noqa: B027
-        """Do nothing: nothing is kept that was made of the summary."""
+        """Let go of what was made of the summary, which can be made again; usually nothing."""
 
     def tidy(self) -> None:  # noqa: B027
-        """Do nothing, likewise."""
+        """Let go of the part of it that will hardly be asked for again."""
 
 
-class TableSummary(UsualSummary):
+class TableSummary(Summary):
     """What summaries do that are one table, (units, …): what each resampling unit adds."""
 
     sums: NDArray[np.float64]

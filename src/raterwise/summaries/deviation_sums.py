@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import MergeError
 from raterwise.predictions import Rows
-from raterwise.summaries.contract import Plan, UsualSummary
+from raterwise.summaries.contract import Plan, Summary
 from raterwise.summaries.votes import Votes
 from raterwise.types import FloatArray
 
@@ -84,7 +84,7 @@ class DeviationPlan(Plan):
 
 
 @dataclass(eq=False)
-class DeviationSums(UsualSummary):
+class DeviationSums(Summary):
     """The sums of some cases; `a + b` is those of all of them.
 
     No metric is made of them: the verdict is.

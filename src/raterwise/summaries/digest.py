@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, MergeError
 from raterwise.predictions import Predictions
-from raterwise.summaries.contract import Plan, Summary
+from raterwise.summaries.contract import Plan
 from raterwise.summaries.facts import Facts
 from raterwise.summaries.one_pass import InTurn, summarise
 from raterwise.types import IntArray
@@ -151,7 +151,7 @@ class UnitStack:
         self._facts: Facts | None = None
         self._cases: dict[int, int] = {}
         self._tables: dict[Any, dict[int, NDArray[Any]]] = {}
-        self._totals: dict[Any, Summary] = {}
+        self._totals: dict[Any, Any] = {}
         self._panels: dict[tuple[int, ...], Mapping[Any, Any]] = {}
 
     def add(self, digest: Digest, unit: int) -> None:

@@ -18,7 +18,7 @@ from raterwise.errors import InvalidInputError, MergeError
 from raterwise.predictions import Rows
 from raterwise.questions import Question
 from raterwise.summaries.bin_sums import BinPlan, BinSums
-from raterwise.summaries.contract import Metric, Plan, UsualSummary
+from raterwise.summaries.contract import Metric, Plan, Summary
 from raterwise.summaries.entries import Entries
 from raterwise.types import FloatArray, IntArray, Options
 
@@ -129,7 +129,7 @@ class SamplePlan(Plan):
 
 
 @dataclass(frozen=True, eq=False)
-class KeptSample(UsualSummary):
+class KeptSample(Summary):
     """Rows of predictions with their label masses."""
 
     plan: SamplePlan

@@ -17,7 +17,7 @@ from raterwise.errors import MergeError
 from raterwise.predictions import Rows
 from raterwise.questions import Question
 from raterwise.summaries.bin_sums import BinPlan, BinSums
-from raterwise.summaries.contract import Metric, Plan, UsualSummary
+from raterwise.summaries.contract import Metric, Plan, Summary
 from raterwise.summaries.entries import Entries
 from raterwise.types import FloatArray, IntArray, Options
 
@@ -70,7 +70,7 @@ class _UnitCells:
 
 
 @dataclass(frozen=True, eq=False)
-class SimplexSums(UsualSummary):
+class SimplexSums(Summary):
     """Sums per unit × cell of the grid × class; `a + b` is that of all their cases.
 
     >>> from raterwise.predictions import Predictions

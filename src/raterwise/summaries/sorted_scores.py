@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterwise.errors import MergeError, UndefinedMetricError
 from raterwise.predictions import Rows
 from raterwise.questions import Event, Question, ScoredCases
-from raterwise.summaries.contract import Metric, ScorePlan, UsualSummary
+from raterwise.summaries.contract import Metric, ScorePlan, Summary
 from raterwise.types import FloatArray, IntArray, Options
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class SortedPlan(ScorePlan):
 
 
 @dataclass(frozen=True, eq=False)
-class SortedScores(UsualSummary):
+class SortedScores(Summary):
     """The scores of all cases so far; sorted when somebody asks."""
 
     plan: SortedPlan
