@@ -113,17 +113,17 @@ def alpha_can_help(
         Class probabilities; (N,) are those of class 1 of two. Of a belief, the disagreement that it
         predicts is taken: can α-calibration improve it further?
     labels : Labels or array-like of shape (N,)
-        What the raters said, two labels per case or more.
+        The raters' labels, with at least two per case.
     groups : array-like of shape (N,), default None
         The patient of each case, which intervals then are by.
     level : float, default 0.95
-        Of the intervals.
+        Confidence level of the intervals.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with fewer than two labels.
+        Whether cases with fewer than two labels are an error or are left out.
 
     Returns
     -------

@@ -29,7 +29,7 @@ def shift_prevalence(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     from_ : float or array-like of shape (K,)
         How frequent the classes are where the probabilities are right; of two classes the
         prevalence of class 1 suffices.

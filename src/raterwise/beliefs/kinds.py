@@ -28,7 +28,7 @@ class PointBelief(Belief):
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
 
     See Also
     --------

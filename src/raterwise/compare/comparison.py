@@ -75,7 +75,7 @@ class Comparison:
         Parameters
         ----------
         metric : str
-            Its name.
+            Name of the metric.
         first, second : str
             The models, in the order in which they were given to `compare`.
 
@@ -234,7 +234,7 @@ class Comparison:
         Parameters
         ----------
         path : str or path, default None
-            The file to write, whole or not at all.
+            The file to write. It is written completely or not at all.
 
         Returns
         -------
@@ -265,7 +265,7 @@ class Comparison:
         Parameters
         ----------
         path : str or path, default None
-            The file to write, whole or not at all.
+            The file to write. It is written completely or not at all.
 
         Returns
         -------
@@ -295,7 +295,7 @@ class Comparison:
         Parameters
         ----------
         path : str or path, default None
-            The file to write, whole or not at all.
+            The file to write. It is written completely or not at all.
 
         Returns
         -------

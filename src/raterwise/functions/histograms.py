@@ -28,14 +28,14 @@ def expected_squared_loss(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     weights : array-like of shape (N,) or "optimal", default None
         How often each case counts; 1 if left out. "optimal" are those of `optimal_weights`, for
         unequal numbers of raters.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -75,17 +75,17 @@ def epistemic_loss(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, two labels per case or more.
+        The raters' labels, with at least two per case.
     estimator : {"unbiased", "plugin"}, default "unbiased"
         "plugin" is 1/N Σ (μ - z)² (LH eq 9); "unbiased" subtracts 1/N Σ μ(1-μ)/(n-1) (LH eq 10).
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with fewer than two labels.
+        Whether cases with fewer than two labels are an error or are left out.
 
     Returns
     -------
@@ -122,11 +122,11 @@ def irreducible_loss(
     Parameters
     ----------
     labels : Labels
-        What the raters said, two labels per case or more.
+        The raters' labels, with at least two per case.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with fewer than two labels.
+        Whether cases with fewer than two labels are an error or are left out.
 
     Returns
     -------
@@ -170,21 +170,21 @@ def calibration_loss(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     estimator : {"debiased", "plugin"}, default "debiased"
-        "debiased" subtracts what chance adds to each bin, and may be negative; it needs equal case
-        weights.
+        "debiased" subtracts the contribution of chance from each bin and may be negative; it needs
+        equal case weights.
     singletons : {"zero", "plugin"}, default "zero"
-        What a bin with one case adds to the debiased loss: nothing (LH appendix B.3), or its
-        plugin value.
+        What a bin with one case contributes to the debiased loss: nothing (LH appendix B.3), or its
+        plug-in value.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -226,21 +226,21 @@ def calibration_error(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     estimator : {"debiased", "plugin"}, default "debiased"
-        "debiased" subtracts what chance adds to each bin, and may be negative; it needs equal case
-        weights.
+        "debiased" subtracts the contribution of chance from each bin and may be negative; it needs
+        equal case weights.
     singletons : {"zero", "plugin"}, default "zero"
-        What a bin with one case adds to the debiased loss: nothing (LH appendix B.3), or its
-        plugin value.
+        What a bin with one case contributes to the debiased loss: nothing (LH appendix B.3), or its
+        plug-in value.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -284,23 +284,23 @@ def dispersion_loss(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, two labels per case or more.
+        The raters' labels, with at least two per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     estimator : {"debiased", "plugin"}, default "debiased"
-        "debiased" subtracts what chance adds to each bin, and may be negative; it needs equal case
-        weights.
+        "debiased" subtracts the contribution of chance from each bin and may be negative; it needs
+        equal case weights.
     singletons : {"zero", "plugin"}, default "zero"
-        What a bin with one case adds to the debiased loss: nothing (LH appendix B.3), or its
-        plugin value.
+        What a bin with one case contributes to the debiased loss: nothing (LH appendix B.3), or its
+        plug-in value.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with fewer than two labels.
+        Whether cases with fewer than two labels are an error or are left out.
 
     Returns
     -------

@@ -25,9 +25,9 @@ def optimal_weights(probs: ArrayLike, labels: Labels | ArrayLike) -> NDArray[np.
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
 
     Returns
     -------

@@ -261,7 +261,7 @@ def read_cases(
         Ids may differ between the files in capitals, leading zeros, blanks and dashes, the folder
         and the ending of a file: IMG_001.PNG is img-1.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------

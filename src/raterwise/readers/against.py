@@ -65,7 +65,7 @@ def against_readers(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels
         What the raters said, with who said it: `from_ratings`, `from_long` or `from_frame`.
     metrics : str or sequence of str, default None
@@ -76,9 +76,9 @@ def against_readers(
     options : mapping of str to mapping, default None
         By metric, options of its own: {"sensitivity": {"threshold": 0.2}}.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     level : float, default 0.95
-        Of confidence.
+        Confidence level of the intervals.
     seed : int, default 0
         Of pooling patients where there are more than a few thousand.
 

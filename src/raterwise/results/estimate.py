@@ -113,7 +113,7 @@ class LevelDifference:
     Parameters
     ----------
     metric : str
-        Its name.
+        Name of the metric.
     difference : float
         Of the level minus all other cases.
     low, high : float, default None
