@@ -27,7 +27,7 @@ from raterwise.types import FloatArray, OnSingle, OnUnrated
 
 @dataclass(frozen=True)
 class AlphaCheck:
-    """Whether α-calibration can help, and how sure of that the data are (LH Theorem 1).
+    """Whether α-calibration can help, and how certain that is (LH Theorem 1).
 
     Parameters
     ----------
@@ -101,11 +101,11 @@ def alpha_can_help(
     on_unrated: OnUnrated = "error",
     on_single: OnSingle = "error",
 ) -> AlphaCheck:
-    """Return whether α-calibration can improve predicted disagreement and posteriors here.
+    """Test whether α-calibration can improve predicted disagreement and posteriors on these data.
 
-    LH Theorem 1, for the cases on average: it can where raters agree with each other more often
-    (u_Q) than the probabilities say (s_Z), which is so for a calibrated model that does not know
-    what the raters of a case see.
+    By LH Theorem 1, for the cases on average, it can if raters agree with each other more often
+    (u_Q) than the probabilities imply (s_Z). This is true of a calibrated model that knows less
+    about a case than its raters do.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def evaluate(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Return every metric asked for, with an interval, from one pass over the cases.
+    """Compute the requested metrics with intervals, in one pass over the cases.
 
     Parameters
     ----------
@@ -144,13 +144,13 @@ def evaluate(
     Returns
     -------
     Results
-        The estimates by name, with warnings, curves and how they were made.
+        The estimates by name, with warnings, curves and provenance.
 
     Raises
     ------
     InvalidInputError
-        If the data or the options cannot be used. A metric that is undefined on good data is no
-        error: its estimate says why it has no value.
+        If the data or the options cannot be used. A metric that is undefined on valid data is not
+        an error: its estimate gives the reason.
 
     See Also
     --------

@@ -38,7 +38,7 @@ def shared(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The results of every model, every pair's differences, and how steady the ranking is.
+    """The results of each model, the differences between each pair, and how stable the ranking is.
 
     Parameters
     ----------

@@ -53,12 +53,12 @@ def compare(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Return how models differ on the same cases, resampled together.
+    """Compare models on the same cases, resampled together.
 
-    Give it predictions, or the `Results` of `evaluate`, which may come from files: both ways give
-    the same numbers. Results know their cases and how they were made, so then there is nothing more
-    to give, except which of their metrics. Results of other cases, labels, patients or weights, or
-    with another seed, are refused: their resamples are no pairs.
+    Pass predictions, or the `Results` of `evaluate`, which may come from files; both give the same
+    numbers. Results already know their cases and options, so only `metrics` can be chosen. Results
+    of different cases, labels, patients, weights or seeds are refused, because their resamples
+    cannot be paired.
 
     Parameters
     ----------

@@ -40,12 +40,13 @@ def calibration_curve(
     seed: int = 0,
     on_unrated: OnUnrated = "error",
 ) -> CalibrationCurve:
-    """Return how often the raters say yes at every predicted probability of a class.
+    """Return the smoothed frequency with which raters choose a class, by predicted probability.
 
     The curve is R's `loess(y ~ p)` with every rater's label a row: local quadratic regression on
     the nearest three quarters of the labels. The integrated calibration index (`ici`) is its mean
-    distance from the diagonal. Whole patients (or cases) are resampled for the band, which is about
-    the true curve: it also holds the band of one that is smoothed less, the more cases the less.
+    distance from the diagonal. For the band, whole patients (or cases) are resampled. The band is
+    about the true curve: it also contains the band of a curve that is smoothed less, the more so
+    the more cases there are.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ def mce(
     Returns
     -------
     float
-        A single case in a bin of its own can make it large.
+        A bin with a single case can make it large.
 
     See Also
     --------
@@ -299,7 +299,7 @@ def classwise_ece(
 ) -> float:
     """Return the mean over classes of the ECE of each class's probability.
 
-    Every case counts for every class; what RECE's released code calls SCE.
+    Every case counts for every class. RECE's released code calls this SCE.
 
     Parameters
     ----------

@@ -153,10 +153,10 @@ def fpr_at_95_tpr(
     question: OneScore = "top_label",
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the share of wrong predictions accepted where 95% of the right ones are.
+    """Return the share of wrong predictions accepted when 95% of the right ones are.
 
     Of scikit-learn's `roc_curve`, the first false positive rate whose true positive rate is 0.95 or
-    more. It cannot tell anything of other thresholds, and hangs on few cases.
+    more. It says nothing about other thresholds, and depends on few cases.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ def expected_squared_loss(
     weights: ArrayLike | Literal["optimal"] | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the unbiased expected squared loss against a rater drawn at random.
+    """Return the unbiased expected squared loss against a randomly drawn rater.
 
     L̂_sq = Σ_i w_i/W Σ_k [(μ_ik - z_ik)² + μ_ik (1 - μ_ik)] (LH eq 8), never halved.
 
@@ -70,7 +70,7 @@ def epistemic_loss(
     on_unrated: OnUnrated = "error",
     on_single: OnSingle = "error",
 ) -> float:
-    """Return how far the probabilities are from the true frequencies of the labels.
+    """Return the mean squared distance between the probabilities and the true label frequencies.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def epistemic_loss(
 def irreducible_loss(
     labels: Labels, *, weights: ArrayLike | None = None, on_single: OnSingle = "error"
 ) -> float:
-    """Return the part of the squared loss that is the raters' own disagreement.
+    """Return the part of the squared loss due to the raters' own disagreement.
 
     IL = L_sq - EL = mean of Σ_k μ(1-μ) n/(n-1) (LH eq 6).
 
@@ -221,7 +221,7 @@ def calibration_error(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the root of `calibration_loss`, floored at 0 (LH eqs 1, 11-14).
+    """Return the root of `calibration_loss`, or 0 if that is negative (LH eqs 1, 11-14).
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def calibration_error(
     Returns
     -------
     float
-        In units of a probability; 0 is perfect calibration.
+        In units of probability; 0 is perfect calibration.
 
     See Also
     --------

@@ -135,7 +135,7 @@ def smooth_ece(
 ) -> float:
     """Return SmoothECE: the gap after smoothing by a reflected Gaussian.
 
-    Its bandwidth is where bandwidth and error are equal, so nothing has to be chosen.
+    Its bandwidth is the one that equals the error, so there is nothing to choose.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ def average_calibration_error(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the mean gap over the bins that hold a case, every bin alike.
+    """Return the unweighted mean gap over the bins that contain a case.
 
     It cannot tell how many cases are affected: a bin of one counts as much as a bin of a thousand.
 
@@ -332,7 +332,7 @@ def spiegelhalter_z(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return by how many standard errors the squared loss is above its expectation.
+    """Return how many standard errors the squared loss is above its expectation.
 
     z = Σ (B - E B) / sqrt(Σ Var B), where B is the squared loss of a case and its expectation and
     variance are those of labels drawn from the probabilities. With two classes it is

@@ -168,8 +168,8 @@ def f1(
 ) -> float:
     """Return the F1 score: 2 TP / (2 TP + FP + FN).
 
-    The harmonic mean of sensitivity and positive predictive value. It says nothing of true
-    negatives, and the same model has another F1 where the class is more common.
+    The harmonic mean of sensitivity and positive predictive value. It ignores true negatives, and
+    changes with the prevalence.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def net_benefit(
 ) -> float:
     """Return the net benefit of acting where p >= threshold: TP / n - FP / n · t / (1 - t).
 
-    Whoever acts from a probability of t on holds a false alarm for t / (1 - t) of a find.
+    Acting from a probability of t means that a false alarm costs t / (1 - t) of a true positive.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def net_benefit(
     Returns
     -------
     float
-        At most the prevalence; 0 is that of acting on no case.
+        At most the prevalence; acting on no case gives 0.
 
     Raises
     ------

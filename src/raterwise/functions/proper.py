@@ -20,7 +20,7 @@ def accuracy(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return how often the predicted class is what a rater says.
+    """Return how often the predicted class agrees with a rater.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def accuracy(
     Returns
     -------
     float
-        With several raters a case counts the fraction of its raters who agree.
+        With several raters, a case counts with the fraction of its raters who agree.
 
     See Also
     --------
@@ -67,7 +67,7 @@ def brier(
     weights: ArrayLike | Literal["optimal"] | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the Brier score, the mean squared distance to what a rater says.
+    """Return the Brier score, the mean squared distance from a rater's label.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def nll(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the mean of -log of the probability given to what a rater says.
+    """Return the mean of -log of the probability given to a rater's label.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def top_label_brier(
 ) -> float:
     """Return the mean squared distance between the confidence and whether a rater agrees.
 
-    It cannot tell anything of the classes that were not predicted.
+    It says nothing about the classes that were not predicted.
 
     Parameters
     ----------

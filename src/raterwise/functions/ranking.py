@@ -134,8 +134,8 @@ def auccc(
     Returns
     -------
     float
-        0.5 for a confidence that says nothing, 1 where every right prediction stands above every
-        wrong one (CCC section 2.2).
+        0.5 for an uninformative confidence, 1 if every right prediction ranks above every wrong one
+        (CCC section 2.2).
 
     Raises
     ------
@@ -204,7 +204,7 @@ def aurc(
     Returns
     -------
     float
-        0 where every prediction is right; lower is better.
+        0 if every prediction is right; lower is better.
 
     See Also
     --------
@@ -264,7 +264,7 @@ def augrc(
     Returns
     -------
     float
-        0 where every prediction is right, 0.5 where every one is wrong; lower is better.
+        0 if every prediction is right, 0.5 if every one is wrong; lower is better.
 
     See Also
     --------

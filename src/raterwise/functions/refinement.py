@@ -19,7 +19,7 @@ def refinement_loss(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the squared loss that would be left if every bin were calibrated.
+    """Return the squared loss that would remain if every bin were calibrated.
 
     RL = L_sq - CL (LH eq 5). It cannot tell whether the model or the raters are to blame: it is
     dispersion loss plus irreducible loss.

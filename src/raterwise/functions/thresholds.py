@@ -51,7 +51,7 @@ def auroc(
     Returns
     -------
     float
-        0.5 for probabilities that say nothing, 1 where every positive stands above every negative.
+        0.5 for uninformative probabilities, 1 if every positive ranks above every negative.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def average_precision(
     Returns
     -------
     float
-        The prevalence for probabilities that say nothing, 1 where every positive stands above.
+        The prevalence for uninformative probabilities, 1 if every positive ranks above.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def sensitivity(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the part of the positives that test positive: TP / (TP + FN), the recall.
+    """Return the share of positives that test positive: TP / (TP + FN), the recall.
 
     Of the labels of the positive class, those whose case has a probability of at least the
     threshold.
@@ -230,7 +230,7 @@ def specificity(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the part of the negatives that test negative: TN / (TN + FP).
+    """Return the share of negatives that test negative: TN / (TN + FP).
 
     Of the labels of other classes, those whose case has a probability below the threshold.
 

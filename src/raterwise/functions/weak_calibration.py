@@ -19,10 +19,10 @@ def observed_expected_ratio(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return how many positives the raters saw for every one expected: Σ w μ / Σ w p.
+    """Return observed over expected positives: Σ w μ / Σ w p.
 
-    1 is right on average; above 1 the probabilities are too low. It says nothing about whether
-    high probabilities are too high and low ones too low.
+    1 is right on average; above 1 the probabilities are too low. Errors in opposite directions can
+    cancel.
 
     Parameters
     ----------
@@ -84,11 +84,11 @@ def calibration_intercept(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return calibration in the large: a of log odds = a + log(p / (1 - p)), the slope held at 1.
+    """Return calibration in the large: a in log odds = a + log(p / (1 - p)), with slope 1.
 
     What to add to the model's log odds so that its mean probability is right, as R's
-    `glm(y ~ offset(qlogis(p)))` and CalibrationCurves; above 0 the probabilities are too low. The
-    intercept that `rms::val.prob` prints is that of a fit with a free slope, another number.
+    `glm(y ~ offset(qlogis(p)))` and CalibrationCurves; above 0 the probabilities are too low.
+    `rms::val.prob` prints the intercept of a fit with a free slope, which is a different number.
 
     Parameters
     ----------
@@ -157,10 +157,10 @@ def calibration_slope(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return b of log odds = a + b log(p / (1 - p)): Cox's recalibration.
+    """Return b in log odds = a + b log(p / (1 - p)): Cox's recalibration slope.
 
-    Below 1 the probabilities are too extreme, as of an overfitted model; above 1 not extreme
-    enough. It is `rms::val.prob`'s Slope and that of R's `glm(y ~ qlogis(p))`.
+    Below 1 the probabilities are too extreme, as for an overfitted model; above 1 they are not
+    extreme enough. It equals the Slope of `rms::val.prob` and of R's `glm(y ~ qlogis(p))`.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from raterwise.predictions import Predictions
 
 
 def optimal_weights(probs: ArrayLike, labels: Labels | ArrayLike) -> NDArray[np.float64]:
-    """Return the case weights with which the expected squared loss varies least.
+    """Return the case weights that minimise the variance of the expected squared loss.
 
     With n_i raters the loss of case i varies by A + B / n_i (LH appendix B.1): A between cases, B
     between the raters of a case, both estimated here. The weights are proportional to

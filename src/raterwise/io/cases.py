@@ -208,7 +208,7 @@ def read_cases(
     loose_ids: bool = False,
     on_unrated: OnUnrated = "error",
 ) -> Predictions:
-    """Return the cases of a table of predictions and a table of ratings, joined by their ids.
+    """Read a table of predictions and a table of ratings, joined by case id.
 
     Reads what `raterwise evaluate` reads, by the same rules: CSV as spreadsheets and programs
     export it, Excel, Parquet, Arrow and NPZ.

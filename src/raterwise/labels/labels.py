@@ -33,9 +33,9 @@ from raterwise.types import Integers
 class Labels(LabelTable):
     """The labels of N cases by any number of raters, K classes.
 
-    Made by `from_classes`, `from_ratings`, `from_counts` or `from_long`. Single labels are kept
-    as they come, and the histogram (N, K) is made only when somebody asks for it. `len`, `shape`
-    and indexing work as for an array with a row per case, so that scikit-learn can split it.
+    Made by `from_classes`, `from_ratings`, `from_counts` or `from_long`. Single labels are stored
+    as given, and the histogram (N, K) is made only when it is needed. `len`, `shape` and indexing
+    work as for an array with one row per case, so scikit-learn can split it.
 
     Attributes
     ----------

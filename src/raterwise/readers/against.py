@@ -54,13 +54,13 @@ def against_readers(
     level: float = 0.95,
     seed: int = 0,
 ) -> AgainstReaders:
-    """Return the model beside the readers, each judged against the other readers.
+    """Compare the model with the readers, each evaluated against the other readers.
 
-    For each rater the cases that somebody else rated too are taken; the labels of the others are
-    the reference, what the rater said is a prediction of certainty, and the model is judged on the
-    same cases against the same labels. Means over raters are weighted by their readings. Intervals
-    leave out one patient (or case) at a time, from the model and all raters at once; they are for
-    these readers.
+    For each rater, take the cases that somebody else rated too. The labels of the others are the
+    reference, and the rater's own label is a prediction with probability 1. The model is evaluated
+    on the same cases against the same labels. Means over raters are weighted by their readings.
+    Intervals leave out one patient (or case) at a time, for the model and all raters together; they
+    hold for these readers.
 
     Parameters
     ----------
