@@ -2,8 +2,8 @@
 Evaluate a model
 ================
 
-Five classes of malignancy, 1,880 lung nodules of 796 patients, and what the radiologists of
-LIDC-IDRI said of each. How far can the model's probabilities be trusted?
+The data are 1,880 lung nodules of 796 patients from LIDC-IDRI. Radiologists rated the malignancy
+of each nodule in five classes. How far can you trust the model's probabilities?
 """
 
 import raterwise as rw
@@ -12,16 +12,16 @@ demo = rw.datasets.load_lidc_malignancy()
 print(demo.probs.shape, "probabilities;", len(demo.ratings_class), "ratings")
 
 # %%
-# Labels are what the raters said, not what a vote made of it. Of the first nodule one reader said
-# class 3 and two said class 4:
+# Labels keep what every rater said, rather than a majority vote. For the first nodule, one reader
+# chose class 3 and two chose class 4:
 
 print(demo.labels.counts[0])
 
 # %%
-# One call computes the metrics with their intervals. ``groups=`` names the patient of each nodule:
-# nodules of one patient are not independent, so whole patients are resampled. Where a metric
-# compares two raters of a nodule, ``on_single="drop"`` leaves out the nodules that have only one,
-# and the results count them.
+# One call computes the metrics with their intervals. ``groups=`` gives the patient of each nodule.
+# Nodules of one patient are not independent, so whole patients are resampled. For metrics that
+# compare two raters of a nodule, ``on_single="drop"`` leaves out nodules with a single rater, and
+# the results report how many.
 
 results = rw.evaluate(
     demo.probs,
@@ -36,26 +36,25 @@ results = rw.evaluate(
 print(results)
 
 # %%
-# A single figure, with its interval:
+# To get one metric with its interval:
 
 ece = results["ece"]
 print(f"ECE {ece.value:.3f}, 95% interval {ece.low:.3f} to {ece.high:.3f}")
 
 # %%
-# The verdict asks whether a calibrated model would have shown so large a deviation by chance, and
-# says how the model is off:
+# The verdict says whether a calibrated model could have shown deviations this large by chance, and
+# how the model is off:
 
 print(results.data["verdict"]["sentence"])
 
 # %%
-# What to know before relying on the figures:
+# Read the warnings before you rely on the figures:
 
 for warning in results.warnings:
     print("-", warning)
 
 # %%
-# A reliability diagram shows where the gaps are. Points below the line are answers that were too
-# sure.
+# A reliability diagram shows where the gaps are. Points below the line are over-confident.
 
 curve = rw.curves.reliability_curve(demo.probs, demo.labels)
 rw.plots.ReliabilityDisplay(curve).plot()

@@ -1,8 +1,8 @@
 """
-Several raters against one
-==========================
+Several raters or one
+=====================
 
-Most test sets have one label per case, often a vote. This tutorial shows what is lost.
+Most test sets have one label per case, often a majority vote. This tutorial shows what that loses.
 """
 
 import matplotlib.pyplot as plt
@@ -16,24 +16,24 @@ probs, labels, patients = demo.probs[enough], demo.labels[enough], demo.patients
 print(len(probs), "nodules with two readers or more")
 
 # %%
-# A majority vote throws the minority's opinion away. The model is then judged against an answer
-# that is more certain than the readers were:
+# A majority vote discards the minority's opinion. The model is then judged against an answer that
+# is more certain than the readers were:
 
 print(f"ECE against the vote          {rw.ece(probs, labels.majority()):.3f}")
 print(f"ECE against every reader      {rw.ece(probs, labels):.3f}")
 
 # %%
-# How far are the probabilities from what very many readers would say? Comparing them with the two
-# or three that there are counts those readers' chance against the model. The unbiased estimate
-# takes it out again:
+# How far are the probabilities from the frequencies that a very large panel would give? Comparing
+# them directly with two or three readers counts the readers' sampling noise against the model. The
+# unbiased estimate removes it:
 
 print(f"plug-in   {rw.epistemic_loss(probs, labels, estimator='plugin'):.3f}")
 print(f"unbiased  {rw.epistemic_loss(probs, labels):.3f}")
 
 # %%
-# That this is right can be seen where the truth is known. Here the model is perfect: raters choose
-# with exactly the predicted probabilities. Its epistemic loss is 0, and only one of the two
-# estimates says so:
+# To check this, simulate data with a known truth. Here the model is perfect: raters choose each
+# class with exactly the predicted probability. The true epistemic loss is 0, and only the unbiased
+# estimate is close to it:
 
 rng = np.random.default_rng(0)
 truth = rng.dirichlet([1, 1, 1], size=2000)
@@ -42,8 +42,8 @@ print(f"plug-in   {rw.epistemic_loss(truth, three, estimator='plugin'):+.3f}")
 print(f"unbiased  {rw.epistemic_loss(truth, three):+.3f}")
 
 # %%
-# The more raters, the smaller the error of the plug-in. The unbiased estimate has none to begin
-# with:
+# The bias of the plug-in estimate shrinks with more raters. The unbiased estimate has no bias with
+# any number of raters:
 
 raters = [2, 3, 5, 10, 20]
 drawn = [rw.Labels.from_counts(rng.multinomial(n, truth)) for n in raters]
@@ -55,6 +55,6 @@ ax.set(xlabel="raters per case", ylabel="epistemic loss (truth: 0)")
 ax.legend()
 
 # %%
-# Do the readers agree?
+# How well do the readers agree?
 
 print(f"Fleiss' kappa {rw.fleiss_kappa(labels):.2f}")

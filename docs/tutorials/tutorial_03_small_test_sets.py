@@ -2,8 +2,8 @@
 Small test sets
 ===============
 
-With 100 cases a calibration error is mostly noise. This tutorial shows how much, and what to
-report instead of a bare number.
+With 100 cases, a calibration error is mostly noise. This tutorial shows how much, and what to
+report instead of the bare number.
 """
 
 import matplotlib.pyplot as plt
@@ -12,8 +12,8 @@ import numpy as np
 import raterwise as rw
 
 # %%
-# A perfectly calibrated model: the labels are drawn from its own probabilities. Its true ECE is 0.
-# What does the estimate say?
+# Take a perfectly calibrated model, with labels drawn from its own probabilities. Its true ECE is
+# 0. What does the estimate say?
 
 rng = np.random.default_rng(0)
 
@@ -32,8 +32,8 @@ for cases in (50, 200, 1000, 10_000):
 ax.set(xscale="log", ylim=(0, None), xlabel="cases", ylabel="ECE of a calibrated model")
 
 # %%
-# The interval knows this. It holds the true errors under which the observed one is no surprise, so
-# it begins at 0 where a calibrated model could have shown the same:
+# The interval accounts for this. It contains the true errors that are compatible with the observed
+# one, so it starts at 0 if a calibrated model could have shown the same error:
 
 p, y = calibrated(100)
 ece = rw.evaluate(p, y, metrics=["ece"], question="positive", resamples=500, seed=0)["ece"]
@@ -41,8 +41,8 @@ print(f"ECE {ece.value:.3f}, 95% interval {ece.low:.3f} to {ece.high:.3f}")
 print(f"corrected for chance: {ece.debiased:.3f}")
 
 # %%
-# Would fewer cases say the same? Parts of the LIDC nodules are drawn at random, and the
-# metric is computed on each part:
+# How much would the value vary with fewer cases? Draw random subsets of the LIDC nodules and
+# compute the metric on each:
 
 demo = rw.datasets.load_lidc_malignancy()
 for metric in ("ece", "robust_ece"):
@@ -53,5 +53,5 @@ for metric in ("ece", "robust_ece"):
     print(f"{metric:11s}", "   ".join(shown))
 
 # %%
-# Robust ECE spreads each confidence over neighbouring bins, so a case that moves across the edge
-# of a bin changes little. The price is that it cannot see what changes within its σ.
+# Robust ECE spreads each confidence over neighbouring bins, so a case that crosses the edge of a
+# bin changes the value only a little. The price is that it cannot see changes within its σ.

@@ -2,8 +2,8 @@
 Recalibrate
 ===========
 
-Calibrators are scikit-learn estimators that take every rater's label. Fit on some patients, judge
-on others.
+Calibrators are scikit-learn estimators that use every rater's label. Fit them on some patients and
+evaluate them on others.
 """
 
 import matplotlib.pyplot as plt
@@ -13,11 +13,11 @@ import raterwise as rw
 demo = rw.datasets.load_lidc_malignancy()
 fit = demo.folds < 3  # folds keep patients together
 test = ~fit
-print(fit.sum(), "nodules to fit,", test.sum(), "to judge")
+print(fit.sum(), "nodules to fit,", test.sum(), "to evaluate")
 
 # %%
-# One temperature for all cases. ``input="probs"`` says that these are probabilities: logits are
-# never guessed.
+# Temperature scaling fits one temperature for all cases. ``input="probs"`` says that these are
+# probabilities, because raterwise never guesses whether numbers are logits.
 
 scaling = rw.TemperatureScaling(input="probs").fit(demo.probs[fit], demo.labels[fit])
 after = scaling.predict_proba(demo.probs[test])
@@ -27,7 +27,7 @@ for name, p in {"before": demo.probs[test], "after": after}.items():
     print(f"{name:7s} ECE {ece:.3f}  NLL {nll:.3f}")
 
 # %%
-# The curve moves to the line:
+# The reliability curve moves towards the line:
 
 fig, axes = plt.subplots(1, 2, figsize=(8, 4), layout="constrained")
 for ax, (name, p) in zip(axes, {"before": demo.probs[test], "after": after}.items(), strict=True):
@@ -37,7 +37,7 @@ for ax, (name, p) in zip(axes, {"before": demo.probs[test], "after": after}.item
     ax.set(title=name, xlabel="confidence", ylabel="raters who agree")
 
 # %%
-# Is the difference more than chance? Paired, patient by patient:
+# Is the difference more than chance? Compare the two models on the same patients:
 
 comparison = rw.compare(
     {"before": demo.probs[test], "after": after},
@@ -52,10 +52,10 @@ for d in comparison.differences:
     print(f"{d.metric}: before - after = {d.difference:.3f} {interval}, p = {d.p_value:.2g}")
 
 # %%
-# Calibration cannot make the model *know* more: it moves all cases of one confidence alike. The
-# dispersion loss is what only a better model could gain.
+# Recalibration cannot make the model *know* more, because it moves all cases of the same confidence
+# together. Only a better model could reduce the dispersion loss.
 
 two = test & (demo.labels.num_raters >= 2)
 p = scaling.predict_proba(demo.probs[two])
 print(f"epistemic loss   {rw.epistemic_loss(p, demo.labels[two]):.3f}")
-print(f"of it dispersion {rw.dispersion_loss(p, demo.labels[two]):.3f}")
+print(f"  of which dispersion {rw.dispersion_loss(p, demo.labels[two]):.3f}")

@@ -2,8 +2,8 @@
 Second opinions
 ===============
 
-Which cases should another expert read? α-calibration learns how sure to be of each case's
-probabilities, and with that how much one more label would change.
+Which cases should another expert read? α-calibration learns how certain the probabilities of each
+case are, and so how much one more label would change them.
 """
 
 import matplotlib.pyplot as plt
@@ -16,10 +16,11 @@ fit = demo.folds < 3
 test = ~fit
 
 # %%
-# The calibrator gives a *belief* for each case: a Dirichlet distribution over class probabilities,
-# with the model's probabilities as its mean and the concentration α0 as its sharpness. Large α0:
-# the probabilities hold for this very case. Small α0: the case has a clear answer and the model
-# does not know which. The probabilities are calibrated first: α0 cannot repair them.
+# The calibrator gives each case a *belief*: a Dirichlet distribution over class probabilities. Its
+# mean is the model's probabilities, and its concentration is α0. If α0 is large, the raters of this
+# case are expected to choose classes with these very probabilities. If α0 is small, raters are
+# expected to agree with each other, but the model does not know on which class. Calibrate the
+# probabilities first, because α0 cannot repair them.
 
 scaling = rw.TemperatureScaling(input="probs").fit(demo.probs[fit], demo.labels[fit])
 before, probs = scaling.predict_proba(demo.probs[fit]), scaling.predict_proba(demo.probs[test])
@@ -30,8 +31,8 @@ belief = alpha.predict(demo.features[test], probs=probs)
 print("α0: ", np.round(np.percentile(belief.concentration, [5, 50, 95]), 1), "(5%, median, 95%)")
 
 # %%
-# Will two raters disagree? Calibrated probabilities alone overstate it, because they hold what the
-# model does not know for disagreement. Predicted, and observed:
+# Will two raters disagree? Calibrated probabilities alone overstate this, because they mistake the
+# model's ignorance for disagreement. Compare the predictions with the observed frequency:
 
 pairs = demo.labels[test].num_raters >= 2
 labels = demo.labels[test][pairs]
@@ -52,8 +53,8 @@ ax.set(xlabel="predicted probability that two raters differ", ylabel="cases")
 ax.legend()
 
 # %%
-# After an expert's label the belief moves: Bayes' rule, in closed form. Suppose that of the first
-# case an expert says the highest class:
+# An expert's label updates the belief by Bayes' rule, in closed form. Suppose an expert chooses the
+# highest class for the first case:
 
 counts = np.zeros((len(belief.mean), 5), dtype=int)
 counts[:, 4] = 1
@@ -62,7 +63,8 @@ print("before", np.round(belief.mean[0], 2))
 print("after ", np.round(moved.mean[0], 2))
 
 # %%
-# What one more label is expected to be worth, case by case; a work list begins with the largest:
+# The expected gain from one more label differs from case to case. A work list starts with the
+# largest:
 
 gain = belief.expected_gain()
 first = np.argsort(-gain)[:5]

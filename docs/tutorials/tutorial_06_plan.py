@@ -2,8 +2,8 @@
 Plan a study
 ============
 
-How many cases, and how many readers each? A pilot set with two readers on some cases says how wide
-the interval of every design would be, before anybody reads the rest.
+How many cases do you need, and how many readers for each? A pilot study with two readers on some
+cases is enough to estimate the interval width of each design in advance.
 """
 
 import matplotlib.pyplot as plt
@@ -12,7 +12,7 @@ import numpy as np
 import raterwise as rw
 
 # %%
-# The pilot: 150 nodules of LIDC-IDRI, as many patients as they come from.
+# The pilot consists of 150 random nodules of LIDC-IDRI.
 
 demo = rw.datasets.load_lidc_malignancy()
 rng = np.random.default_rng(0)
@@ -21,8 +21,8 @@ probs, labels, patients = demo.probs[pilot], demo.labels[pilot], demo.patients[p
 print(len(pilot), "nodules,", len(set(patients)), "patients,", labels.num_raters.sum(), "readings")
 
 # %%
-# For a mean of losses, such as the Brier score, the width follows from two variances, that between
-# nodules and that between the readers of one nodule, and there is a formula:
+# For a mean of losses, such as the Brier score, there is a formula. The width follows from two
+# variances: between nodules, and between the readers of one nodule.
 
 plan = rw.planning.plan(
     "brier", probs, labels, cases=(100, 200, 400, 800), raters=(1, 2, 4), groups=patients
@@ -34,20 +34,21 @@ for design in plan.designs:
     )
 
 # %%
-# A second reader helps less than a second nodule. With 800 readings to spend, at one each:
+# A second reader per nodule helps less than another nodule. With a budget of 800, at a cost of 1
+# per reading:
 
 print(plan.best(budget=800))
 
 # %%
-# … but a nodule costs more than a reading: somebody must find it, scan it and follow it up. If a
-# case costs ten readings, more readers per case are the better buy:
+# But a new case costs more than a reading: someone must recruit, scan and follow up the patient. If
+# a case costs as much as ten readings, more readers per case are the better choice:
 
 print(plan.best(budget=4000, case_cost=10.0))
 
 # %%
-# For a calibration error there is no such formula. Studies are drawn from a model of the pilot and
-# each is evaluated, which takes longer; ``repeats`` and ``resamples`` are small here for the sake
-# of the example.
+# There is no such formula for a calibration error. Instead, studies are simulated from a model of
+# the pilot, and each is evaluated. This takes longer, so ``repeats`` and ``resamples`` are small
+# here.
 
 ece = rw.planning.plan(
     "ece", probs, labels, cases=(100, 400), raters=(1, 3), repeats=8, resamples=60, seed=0
@@ -59,8 +60,8 @@ for design in ece.designs:
     )
 
 # %%
-# The last column is why small studies find every model miscalibrated: chance pushes the error up.
-# The picture for the protocol, with the price of each design:
+# The last column is the upward bias due to chance, which is why small studies find every model
+# miscalibrated. A figure for the protocol, with the cost of each design:
 
 fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
 rw.plots.PlanDisplay(plan).plot(ax, budget=800)

@@ -2,8 +2,8 @@
 Sub-groups
 ==========
 
-A model that is calibrated on average can be over-confident on one scanner and timid on another.
-Which differences are real, and which are what looking at many small groups gives by chance?
+A model that is calibrated on average can be over-confident on one scanner and under-confident on
+another. Which differences are real, and which are due to looking at many small groups?
 """
 
 import matplotlib.pyplot as plt
@@ -12,8 +12,9 @@ import numpy as np
 import raterwise as rw
 
 # %%
-# The nodules of LIDC-IDRI, told apart by two things: their size, which is in the data, and a
-# scanner for each patient, which is made up here. It means nothing, so nothing should be found.
+# Divide the nodules of LIDC-IDRI in two ways: by size, which is in the data, and by a scanner that
+# is assigned to each patient at random. The scanner means nothing, so no difference should be
+# found.
 
 demo = rw.datasets.load_lidc_malignancy()
 diameter = demo.features[:, 0]
@@ -33,9 +34,9 @@ results = rw.evaluate(
 )
 
 # %%
-# Each level has the metrics with intervals, and how it differs from all other cases. Calibration
-# errors are larger in smaller groups whatever the model, so what is compared is the error less what
-# chance explains. ``adjusted_p_value`` has been adjusted for all the levels and metrics looked at.
+# Each level has its metrics with intervals, and its difference from all other cases. Calibration
+# errors are larger in small groups for any model, so the comparison uses the errors corrected for
+# chance. ``adjusted_p_value`` is adjusted for all levels and metrics of a variable.
 
 for found in results.subgroups:
     print(f"{found.variable} = {found.level} ({found.cases} cases of {found.patients} patients)")
@@ -49,12 +50,12 @@ for found in results.subgroups:
         )
 
 # %%
-# The sizes differ, the scanners do not. A picture says it at one glance:
+# The sizes differ and the scanners do not. The same in a picture:
 
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 rw.plots.SubgroupDisplay.from_results(results, metric="brier", ax=ax)
 
 # %%
-# What sub-groups cannot tell: *why* a group is worse (larger nodules are harder to agree on), and
-# anything about a group that is not in the test set. Levels below 20 cases or 10
-# patients are warned of.
+# Sub-groups cannot tell you *why* a group is worse (readers may agree less on its nodules), or
+# anything about a group that is not in the test set. A warning names levels with fewer than 20
+# cases or 10 patients.

@@ -2,8 +2,8 @@
 Compare models
 ==============
 
-Which of several models is better, and is the difference more than chance? The same cases judge all
-of them, so the comparison is paired: what makes a nodule hard is hard for every model.
+Which of several models is better, and is the difference more than chance? All models are evaluated
+on the same cases, so the comparison is paired: a difficult nodule is difficult for every model.
 """
 
 import matplotlib.pyplot as plt
@@ -17,8 +17,8 @@ test = ~fit
 labels, patients = demo.labels[test], demo.patients[test]
 
 # %%
-# Three candidates: the model as it is, the model with a temperature that was fitted to other
-# patients, and one that says the prevalence of every class to everybody.
+# There are three candidates: the model as it is, the model with a temperature fitted to other
+# patients, and one that predicts the class frequencies for every case.
 
 scaling = rw.TemperatureScaling(input="probs").fit(demo.probs[fit], demo.labels[fit])
 prevalence = demo.labels[fit].counts.sum(axis=0) / demo.labels[fit].counts.sum()
@@ -33,10 +33,10 @@ comparison = rw.compare(
 print(comparison.to_markdown())
 
 # %%
-# The prevalence is as well calibrated as the scaled model, and useless. That is why a calibration
-# error never stands alone: the Brier score and the accuracy know better.
+# The class frequencies are well calibrated but useless as a prediction. Never report a calibration
+# error alone: the Brier score and the accuracy show the difference.
 #
-# Every pair, with the interval of the difference and a p-value adjusted for the number of pairs:
+# Each pair has the interval of the difference and a p-value adjusted for the number of pairs:
 
 for d in comparison.differences:
     print(
@@ -45,14 +45,14 @@ for d in comparison.differences:
     )
 
 # %%
-# How steady is the order? The share of resamples in which each model is the best:
+# How stable is the ranking? The share of resamples in which each model comes first:
 
 for metric, shares in comparison.ranking.items():
     print(f"{metric:9s}", {name: round(share, 2) for name, share in shares.items()})
 
 # %%
-# Intervals of two models that overlap say little, because both move together from one resample to
-# the next. The interval of their difference is much shorter than either:
+# Overlapping intervals of two models say little, because both values move together from one
+# resample to the next. The interval of the difference is much shorter than either:
 
 pair = comparison.difference("brier", "as it is", "scaled")
 rows = [(name, comparison.models[name]["brier"]) for name in ("as it is", "scaled")]

@@ -2,8 +2,8 @@
 Segmentation
 ============
 
-Four raters outlined the same lesion, each a little differently. Are the probabilities of a
-segmentation calibrated against what they drew?
+Four raters outline the same lesion, each a little differently. Are the probabilities of a
+segmentation model calibrated against their outlines?
 """
 
 import matplotlib.pyplot as plt
@@ -28,13 +28,13 @@ cases = [image(f"patient {n}") for n in range(12)]
 print(cases[0].probabilities.shape, "probabilities and", cases[0].masks.shape, "masks of one image")
 
 # %%
-# The images are small simulated ones; volumes and manifests of files work alike.
+# These images are small and simulated; volumes and manifests of files work in the same way.
 
 results = rw.segmentation.evaluate(cases, metrics=["ece", "brier"], resamples=100, seed=0)
 print(results)
 
 # %%
-# Where will raters differ? What the model's probabilities say, and what the raters did:
+# Where will raters differ? Compare the model's prediction with what the raters did:
 
 predicted = rw.segmentation.disagreement_map(cases[0].probabilities)
 share = cases[0].masks.mean(axis=0)
@@ -49,9 +49,9 @@ for ax, (name, picture) in zip(
     ax.set(title=f"disagreement, {name}", xticks=[], yticks=[])
 
 # %%
-# Most voxels are background that everybody agrees on, and they make any calibration error look
-# small. A region keeps to the voxels within 3 mm of an outline that some rater drew, with voxels of
-# 1 mm (``boundary_mm=3`` of ``evaluate`` does the same beside the whole image):
+# Most voxels are undisputed background, which makes any calibration error look small. Restrict the
+# region to voxels within 3 mm of a rater's outline, here with voxels of 1 mm. (``boundary_mm=3`` in
+# ``evaluate`` reports this band in addition to the whole image.)
 
 near = [
     rw.segmentation.Case(

@@ -2,8 +2,8 @@
 Training losses
 ===============
 
-Calibration can be trained for. A small network learns from labels on which three readers disagree,
-with five losses; then new cases judge them.
+Training can improve calibration. Here a small network is trained with five losses on labels from
+three readers who disagree, and then evaluated on new cases.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +15,8 @@ import raterwise as rw
 from raterwise.torch import losses, metrics
 
 # %%
-# Simulated findings: six measurements of a lesion, three classes, and three readers who follow the
-# true class probabilities. The truth is known here, so that we can see who finds it.
+# The data are simulated: six measurements of a lesion, three classes, and three readers who choose
+# classes with the true probabilities. Because the truth is known, we can see which loss finds it.
 
 rng = np.random.default_rng(0)
 weights = rng.normal(0, 1.2, (6, 3))
@@ -34,9 +34,9 @@ def lesions(cases: int) -> tuple[torch.Tensor, rw.Labels]:
 train, test = lesions(120), lesions(2000)
 
 # %%
-# Every loss takes logits and either classes or the counts of the readers' labels. Cross-entropy
-# against a majority vote is what most code does; `HistogramCrossEntropy` uses every reader's label.
-# `Regularized` adds a calibration term, here RCR and MDCA.
+# Every loss takes logits and either classes or the counts of the readers' labels. Most code uses
+# cross-entropy against a majority vote. `HistogramCrossEntropy` uses every reader's label, and
+# `Regularized` adds a calibration term, here MDCA or RCR.
 
 vote = torch.tensor(train[1].majority())
 counts = torch.tensor(train[1].counts)
@@ -66,7 +66,7 @@ for name, (loss, targets) in candidates.items():
     predicted[name] = trained(loss, targets)(test[0]).softmax(dim=1).detach()
 
 # %%
-# Judged on new cases by all three readers:
+# Evaluate them on new cases, with the labels of all three readers:
 
 print(f"{'':24s} accuracy     NLL     ECE  epistemic loss")
 for name, probs in predicted.items():
@@ -79,9 +79,9 @@ for name, probs in predicted.items():
     print(f"{name:24s} {values[0]:8.3f} {values[1]:7.3f} {values[2]:7.3f} {values[3]:15.4f}")
 
 # %%
-# The vote teaches the network to be as sure as a vote; the readers' own labels do not. That is
-# most of the gain, and it costs nothing. With so few cases a calibration term helps once more; on
-# medical images it does not always (:doc:`/reproduction/robust_ece`).
+# The vote teaches the network to be as certain as a vote; the readers' own labels do not. This is
+# most of the gain, and it is free. With so few cases a calibration term helps further; on medical
+# images it does not always (:doc:`/reproduction/robust_ece`).
 
 names = ("cross-entropy, vote", "cross-entropy, readers")
 fig, ax = plt.subplots(figsize=(4.5, 4), layout="constrained")
@@ -93,8 +93,8 @@ ax.set(xlabel="confidence", ylabel="readers who agree")
 ax.legend()
 
 # %%
-# In a training loop the metrics are torchmetrics. They keep a table of sums instead of every
-# prediction, take counts as well as classes, and give the number that the library gives:
+# In a training loop, use the torchmetrics versions. They keep a table of sums instead of every
+# prediction, accept counts as well as classes, and give the same number as the library functions:
 
 ece = metrics.ECE(num_classes=3)
 probs = predicted["cross-entropy, readers"]

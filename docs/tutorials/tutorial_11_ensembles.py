@@ -2,8 +2,8 @@
 From an ensemble to the posterior
 =================================
 
-One probability per class says how often an answer is right. It does not say how sure the model is
-of that, so not what one more reading would change. Several predictions of the same case do.
+A single probability per class says how often an answer is right. It does not say how certain that
+probability is, or how much one more reading would change it. An ensemble does.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +15,8 @@ import raterwise as rw
 from raterwise.torch import ensembles, losses
 
 # %%
-# Spots on noise, small or large, read by five readers. Half of the images are so noisy that nobody
-# can know how they will be read.
+# Each image shows a small or large spot on noise and is read by five readers. Half of the images
+# are so noisy that their reading is unpredictable.
 
 rng = np.random.default_rng(0)
 
@@ -54,9 +54,9 @@ for _ in range(120):
     optimiser.step()
 
 # %%
-# **Draws.** Ten passes with dropout on. ``test_time_augmentation`` and ``deep_ensemble`` give the
-# same kind of thing. ``outputs`` says what to keep of every pass: probabilities as a belief,
-# logits, and the features of a layer.
+# **Draws.** Make ten passes with dropout switched on. ``test_time_augmentation`` and
+# ``deep_ensemble`` return the same kind of result. ``outputs`` selects what to keep of every pass:
+# probabilities as a belief, logits, and the features of a layer.
 
 keep = {"samples": 10, "outputs": ("probs", "logits", "features"), "layer": "2", "progress": False}
 known = ensembles.mc_dropout(network, validation[0], **keep)
@@ -64,7 +64,7 @@ new = ensembles.mc_dropout(network, test[0], **keep)
 print(new.probs.samples.shape, "probabilities,", new.features.shape, "features")
 
 # %%
-# **Temperature.** Fitted to the logits of the network itself, applied to every draw:
+# **Temperature.** Fit it to the logits of the network without dropout, and apply it to every draw:
 
 with torch.inference_mode():
     logits = network.eval()(validation[0]).numpy()
@@ -72,15 +72,16 @@ temperature = rw.TemperatureScaling(input="logits").fit(logits, validation[1])
 before, after = temperature.predict_proba(known.logits), temperature.predict_proba(new.logits)
 
 # %%
-# **α.** Dropout is not a reader. How far its draws are apart need not be how far readers are apart;
-# α-calibration learns from the readers of the validation set how sure to be of each draw.
+# **α.** The spread of dropout draws need not match the spread of readers. α-calibration learns from
+# the readers of the validation set how certain each draw is.
 
 alpha = rw.AlphaCalibration(seed=0).fit(known.features, validation[1], probs=before)
 belief = alpha.predict(new.features, probs=after)
 
 # %%
-# What changed: the predicted probability that two readers differ, and how close the probabilities
-# are to the other readers once one of them has spoken (smaller is better in both).
+# Two losses show what changed: that of the predicted probability that two readers differ, and that
+# of the probabilities after one reader's label, against the other readers. Smaller is better for
+# both.
 
 steps = {"draws": new.probs, "temperature": after, "temperature + α": belief}
 found = rw.compare(
@@ -95,8 +96,8 @@ for d in found.differences:
         )
 
 # %%
-# **Posterior.** A reader looks and says "large". How far does the answer move? Draws of dropout
-# hardly listen. The calibrated belief does, where it has reason to:
+# **Posterior.** A reader says "large". How far does the probability move? The dropout draws hardly
+# respond. The calibrated belief does, for the cases where it should:
 
 said = rw.Labels.from_classes(np.ones(len(test[1]), int), num_classes=2)
 fig, axes = plt.subplots(1, 2, figsize=(8, 3.6), sharey=True, layout="constrained")
@@ -108,7 +109,7 @@ for ax, name in zip(axes, ("temperature", "temperature + α"), strict=True):
 axes[0].set(ylabel="P(large) after one reader said so")
 
 # %%
-# **Second opinions.** The five cases in which one more reading is worth most:
+# **Second opinions.** These are the five cases for which one more reading is worth most:
 
 ranked = rw.worklist.worklist(belief, top=5)
 for row, gain, before_it, if_large in zip(

@@ -2,8 +2,8 @@
 Out of distribution
 ===================
 
-In the clinic a model meets what it was not made for: another organ, a phantom, a broken scan. It
-cannot be right about those. Does its confidence say so?
+In the clinic, a model meets cases it was not made for: another organ, a phantom, a failed scan. It
+cannot be right about those. Does its confidence show it?
 """
 
 import matplotlib.pyplot as plt
@@ -12,10 +12,10 @@ import numpy as np
 import raterwise as rw
 
 # %%
-# Simulated: 600 cases of three classes, of which the model is right about as often as it says, and
-# 200 from elsewhere. Two confidences: the largest probability, which stays high on strange cases,
-# and a second one, such as nearness to the training images, which is low on them but knows less
-# about ordinary errors.
+# The data are simulated: 600 cases of three classes, on which the model is calibrated, and 200
+# out-of-distribution cases. There are two measures of confidence. The largest probability stays
+# high on strange cases. The second, such as nearness to the training images, is low on them but
+# says less about ordinary errors.
 
 rng = np.random.default_rng(2)
 probs = rng.dirichlet([0.6, 0.6, 0.6], size=600)
@@ -27,17 +27,17 @@ nearness = largest + rng.normal(1.0, 0.2, 600)
 strange_nearness = strange.max(axis=1) + rng.normal(0.3, 0.2, 200)
 
 # %%
-# Among the ordinary cases alone, AUCCC asks whether right answers have more confidence than wrong
-# ones:
+# On the ordinary cases alone, AUCCC measures whether right answers have higher confidence than
+# wrong ones:
 
 for name, confidence in {"largest probability": None, "nearness": nearness}.items():
     print(f"{name:20s} AUCCC {rw.auccc(probs, labels, confidence=confidence):.3f}")
 
 # %%
-# ``outside=`` adds the cases from elsewhere, which count as wrong whatever was predicted, and
-# ``io_auroc`` says how well confidence tells them from the others. Both samples are resampled for
-# the intervals. For the largest probability they are probabilities of those cases; for a confidence
-# of one's own, its values:
+# ``outside=`` adds the out-of-distribution cases, which count as wrong whatever was predicted.
+# ``io_auroc`` says how well confidence separates them from the others. Both samples are resampled
+# for the intervals. Pass the probabilities of these cases, or with ``confidence=`` their
+# confidences:
 
 metrics = ["auccc", "aurc", "io_auroc"]
 settings = {"resamples": 200, "seed": 0}
@@ -52,12 +52,12 @@ for name, results in {"largest probability": by_probability, "nearness": by_near
     )
 
 # %%
-# The order turns round: the confidence that is better among ordinary cases is the worse one where
-# strange cases are to be expected. Which counts depends on how many of them there will be, and the
-# test set decides that: say how many you put in.
+# The ranking is reversed: the confidence that is better on ordinary cases is worse if strange cases
+# are included. Which one matters depends on how many strange cases there are, and that is a choice
+# of the test set. Always report how many you added.
 #
-# The curves: of every threshold, the share of the right answers that is kept (upwards) and of the
-# wrong ones that is kept (to the right).
+# The curves show, for every threshold, the share of right answers that is kept (vertical axis)
+# against the share of wrong or strange ones that is kept (horizontal axis).
 
 shown = {
     "largest probability": rw.ccc_curve(probs, labels, outside=strange),
@@ -71,8 +71,8 @@ ax.set(xlabel="wrong or strange, kept", ylabel="right, kept")
 ax.legend()
 
 # %%
-# Calibration says nothing about this: both confidences go with the same probabilities, and those
-# are calibrated.
+# Calibration says nothing about this. Both confidences come with the same probabilities, which are
+# calibrated:
 
 ece = rw.evaluate(probs, labels, ["ece"], resamples=200, seed=0)["ece"]
 print(f"ECE {ece.value:.3f} [{ece.low:.3f}, {ece.high:.3f}]")

@@ -2,8 +2,8 @@
 One finding, for a clinical journal
 ===================================
 
-Readers of clinical journals ask of a probability: is it right on average, is it too extreme, and is
-acting on it worth it? Here: is a nodule suspicious?
+Readers of clinical journals ask three things about a probability. Is it right on average? Is it too
+extreme? Is acting on it worthwhile? Here the finding is a suspicious nodule.
 """
 
 import matplotlib.pyplot as plt
@@ -12,7 +12,7 @@ import numpy as np
 import raterwise as rw
 
 # %%
-# Two classes are made of the five of LIDC-IDRI: grades 3 and 4 are suspicious. Every reader still
+# Reduce the five classes of LIDC-IDRI to two, with grades 3 and 4 as suspicious. Every reader still
 # counts.
 
 demo = rw.datasets.load_lidc_malignancy()
@@ -22,9 +22,9 @@ labels = rw.Labels.from_counts(counts.T)
 print(f"{labels.counts[:, 1].sum() / labels.counts.sum():.0%} of the readings say suspicious")
 
 # %%
-# The intercept is what to add to the log odds so that the mean is right (0 is right, below 0 the
-# probabilities are too high). The slope is below 1 if they are too extreme. The ICI is the mean
-# distance of a smooth calibration curve from the diagonal.
+# The intercept is what must be added to the log odds to make the mean right: below 0, the
+# probabilities are too high. The slope is below 1 if they are too extreme. The ICI is the mean
+# distance between a smooth calibration curve and the diagonal.
 
 names = ["auroc", "observed_expected_ratio", "calibration_intercept", "calibration_slope", "ici"]
 results = rw.evaluate(p, labels, names, groups=demo.patients, resamples=200, seed=0)
@@ -32,9 +32,9 @@ for e in results.values():
     print(f"{e.name:24s} {e.value:6.3f} [{e.low:.3f}, {e.high:.3f}]")
 
 # %%
-# The curve behind the ICI, and the decision curve: the net benefit of acting where the probability
-# is at least the threshold, beside acting on every nodule and on none. A threshold of 20% says
-# that a find is worth four false alarms.
+# Draw the curve behind the ICI and the decision curve. The decision curve shows the net benefit of
+# acting on nodules above a threshold, compared with acting on every nodule or on none. A threshold
+# of 20% means that finding one true positive is worth four false alarms.
 
 curve = rw.calibration_curve(p, labels)
 decisions = rw.decision_curve(p, labels)
@@ -49,7 +49,7 @@ right.set(xlabel="threshold", ylabel="net benefit", xlim=(0, 0.8), ylim=(-0.05, 
 right.legend()
 
 # %%
-# At one threshold, chosen beforehand:
+# At one threshold, chosen in advance:
 
 names = ["sensitivity", "specificity", "net_benefit"]
 settings = {"groups": demo.patients, "resamples": 200, "seed": 0}

@@ -27,7 +27,7 @@ from raterwise.types import FloatArray, OnSingle, OnUnrated
 
 @dataclass(frozen=True)
 class AlphaCheck:
-    """Whether α-calibration can help, and how sure of that the data are (LH Theorem 1).
+    """Whether α-calibration can help, and how certain that is (LH Theorem 1).
 
     Parameters
     ----------
@@ -101,11 +101,11 @@ def alpha_can_help(
     on_unrated: OnUnrated = "error",
     on_single: OnSingle = "error",
 ) -> AlphaCheck:
-    """Return whether α-calibration can improve predicted disagreement and posteriors here.
+    """Test whether α-calibration can improve predicted disagreement and posteriors on these data.
 
-    LH Theorem 1, for the cases on average: it can where raters agree with each other more often
-    (u_Q) than the probabilities say (s_Z), which is so for a calibrated model that does not know
-    what the raters of a case see.
+    By LH Theorem 1, for the cases on average, it can if raters agree with each other more often
+    (u_Q) than the probabilities imply (s_Z). This is true of a calibrated model that knows less
+    about a case than its raters do.
 
     Parameters
     ----------
@@ -113,17 +113,17 @@ def alpha_can_help(
         Class probabilities; (N,) are those of class 1 of two. Of a belief, the disagreement that it
         predicts is taken: can α-calibration improve it further?
     labels : Labels or array-like of shape (N,)
-        What the raters said, two labels per case or more.
+        The raters' labels, with at least two per case.
     groups : array-like of shape (N,), default None
         The patient of each case, which intervals then are by.
     level : float, default 0.95
-        Of the intervals.
+        Confidence level of the intervals.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with fewer than two labels.
+        Whether cases with fewer than two labels are an error or are left out.
 
     Returns
     -------

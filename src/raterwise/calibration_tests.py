@@ -63,7 +63,7 @@ def spiegelhalter_test(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
         What the raters said, or one class per case. The mean of several raters varies less than one
         label, so that the p-value is then on the safe side.
@@ -71,7 +71,7 @@ def spiegelhalter_test(
         The patient of each case. With it, the variance is that of what patients add up to, and not
         the one that independent cases would have.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -138,9 +138,9 @@ def kernel_calibration_test(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     groups : array-like of shape (N,), default None
         The patient of each case; the cases of a patient keep together.
     question : {"top_label", "positive", "per_class", "canonical"}, default "top_label"
@@ -152,9 +152,9 @@ def kernel_calibration_test(
     draws : int, default 1000
         How many.
     seed : int, default 0
-        Of the draws.
+        Seed of the draws.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------

@@ -39,7 +39,7 @@ def ccc_curve(
     Parameters
     ----------
     confidence : array-like of shape (N,)
-        Any number that is higher where the model is surer.
+        Any number that is higher for more certain predictions.
     correct : array-like of shape (N,)
         Whether each prediction is right, or the fraction of raters who say so; a case then counts
         partly as right and partly as wrong.
@@ -47,7 +47,7 @@ def ccc_curve(
         Confidences of out-of-distribution cases, which count as wrong whatever was predicted. Each
         has the weight 1.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
 
     Returns
     -------
@@ -91,13 +91,13 @@ def auccc(
     Parameters
     ----------
     confidence : array-like of shape (N,)
-        Any number that is higher where the model is surer.
+        Any number that is higher for more certain predictions.
     correct : array-like of shape (N,)
         Whether each prediction is right, or the fraction of raters who say so.
     outside : array-like of shape (M,), default None
-        Confidences of out-of-distribution cases, which count as wrong; each has the weight 1.
+        Confidences of out-of-distribution cases, which count as wrong with weight 1.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
 
     Returns
     -------
@@ -150,13 +150,13 @@ def aurc(
     Parameters
     ----------
     confidence : array-like of shape (N,)
-        Any number that is higher where the model is surer.
+        Any number that is higher for more certain predictions.
     correct : array-like of shape (N,)
         Whether each prediction is right, or the fraction of raters who say so.
     outside : array-like of shape (M,), default None
-        Confidences of out-of-distribution cases, which count as wrong; each has the weight 1.
+        Confidences of out-of-distribution cases, which count as wrong with weight 1.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
 
     Returns
     -------
@@ -194,13 +194,13 @@ def augrc(
     Parameters
     ----------
     confidence : array-like of shape (N,)
-        Any number that is higher where the model is surer.
+        Any number that is higher for more certain predictions.
     correct : array-like of shape (N,)
         Whether each prediction is right, or the fraction of raters who say so.
     outside : array-like of shape (M,), default None
-        Confidences of out-of-distribution cases, which count as wrong; each has the weight 1.
+        Confidences of out-of-distribution cases, which count as wrong with weight 1.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
 
     Returns
     -------

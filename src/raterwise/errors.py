@@ -31,7 +31,7 @@ def argument_of(message: str) -> str | None:
 
 
 class RaterwiseError(Exception):
-    """The base of everything that raterwise raises on purpose.
+    """The base class of every error that raterwise raises deliberately.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class InvalidInputError(RaterwiseError, ValueError):
 
 
 class InvalidTypeError(RaterwiseError, TypeError):
-    """An argument is of a kind that cannot be used, such as text where numbers are needed.
+    """An argument has a type that cannot be used, such as text instead of numbers.
 
     See Also
     --------
@@ -201,7 +201,7 @@ def named(error: Exception, name: str) -> str:
 
 
 class RaterwiseWarning(UserWarning):
-    """Something to know about a result that holds all the same; errors are RaterwiseError.
+    """A caution about a valid result; errors are RaterwiseError.
 
     See Also
     --------

@@ -62,94 +62,96 @@ def evaluate(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Return every metric asked for, with an interval, from one pass over the cases.
+    """Compute the requested metrics with intervals, in one pass over the cases.
 
     Parameters
     ----------
     probs : array-like or data frame of shape (N, K) or (N,), a belief, or Predictions
-        Class probabilities; (N,) are those of class 1 of two. Of a belief, the disagreement that it
-        predicts and its posterior are judged too, and of an ensemble RECE-M. `Predictions`, as
-        `read_cases` returns them, hold labels, patients, weights and names already.
+        Class probabilities; with shape (N,), the probability of class 1 of two. For a belief, its
+        predicted disagreement and its posterior are evaluated too, and for an ensemble RECE-M.
+        `Predictions`, as returned by `read_cases`, already contain labels, patients, weights and
+        names.
     labels : Labels or array-like of shape (N,), default None
-        What the raters said, or one class per case; words by the names of the classes.
+        The raters' labels, or one class per case; words are matched to the class names.
     metrics : str or sequence of str, default "all"
-        "all", or names such as "ece,brier" or ["ece", "brier"]; the name of a group, such as
-        "clinical", stands for its metrics.
+        "all", names such as "ece,brier" or ["ece", "brier"], or the name of a group of metrics,
+        such as "clinical".
     groups : array-like of shape (N,), default None
-        The patient of each case: patients, not cases, are resampled.
+        The patient of each case; whole patients are then resampled.
     class_names : sequence of str, default None
-        A name for each class; by default what the labels call them.
+        Names of the classes; by default those of the labels.
     resamples : int, default 1000
-        How many, for the intervals; 0 gives values without intervals.
+        Number of resamples for the intervals; 0 gives values without intervals.
     level : float, default 0.95
-        Of confidence.
+        Confidence level of the intervals.
     seed : int, default 0
-        Of everything random: the same seed gives the same digits, with any number of threads.
+        Seed for everything random; the same seed gives the same digits with any number of threads.
     unit : {"cases", "raters", "both"}, default "cases"
         What is a sample of a population: cases (patients, where `groups` names them), raters, or
         both at once; best where it is known who said what.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
+        Number of equal-width bins, or their edges from 0 to 1, for every binned metric.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
-        What is asked of a case, by every metric that can ask it: is the predicted class right; of
-        two classes, is it class 1; is it class k; the first among the cases predicted as each
-        class. By default what the function of the same name asks.
+        What is asked of each case, in every metric that allows the choice: whether the predicted
+        class is right; whether it is class 1 of two; whether it is class k; or the first,
+        separately for the cases predicted as each class. By default as in the function of the same
+        name.
     per : {"annotation", "case"}, default None
-        Whether every label counts once, or every case, in every metric that can count both ways.
-        By default as in the function of the same name.
+        Whether each label or each case counts once, in every metric that allows the choice. By
+        default as in the function of the same name.
     threshold : float, default None
-        A probability of at least this is a positive test, in every metric at a threshold; 0.5 if
-        left out.
+        A probability of at least this counts as a positive test, in every metric with a threshold;
+        0.5 by default.
     options : mapping of str to mapping, default None
-        By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
+        Options of individual metrics: {"robust_ece": {"sigma": 0.05}}.
     weights : array-like of shape (N,), default None
-        How much each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     confidence : array-like of shape (N,), default None
-        What ranks the cases in AUCCC, AURC, AUGRC and their curve instead of the largest
-        probability: any number that is higher where the model is surer.
+        Confidence that ranks the cases in AUCCC, AURC, AUGRC and their curves, instead of the
+        largest probability: any number that is higher for more certain predictions.
     outside : array-like of shape (M,) or (M, K), default None
-        Confidences of out-of-distribution cases, or their class probabilities, of which the
-        largest counts. Whatever was predicted for them is wrong in these metrics, in which each
-        counts once, and `io_auroc` says how well confidence tells them apart. They are a sample of
-        their own, resampled by themselves.
+        Confidences of out-of-distribution cases, or their class probabilities, of which the largest
+        is used. In these metrics every prediction for them counts as wrong, with weight 1, and
+        `io_auroc` says how well confidence separates them from the other cases. They are resampled
+        as a separate sample.
     interval : {"auto", "percentile", "bias_corrected"}, default "auto"
-        "auto": test inversion for calibration errors; for the rest the error of leaving out one
-        patient or case at a time, with a shape that suits the metric. "percentile" and
-        "bias_corrected": that bootstrap for every metric.
+        "auto" inverts a test for calibration errors; for other metrics it uses the standard error
+        from leaving out one patient or case at a time, with a shape that suits the metric.
+        "percentile" and "bias_corrected" use that bootstrap for every metric.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
     on_single : {"error", "drop"}, default "error"
-        What a metric does about cases with fewer labels than it needs. With "error" that metric is
-        undefined in the results, and the others go on.
+        What a metric does if cases have fewer labels than it needs. With "error" that metric is
+        undefined in the results and the others are computed; with "drop" it leaves these cases out.
     subgroups : mapping of str to array-like, data frame, or array-like of shape (N,), default None
-        What tells cases apart: {"scanner": values}. The metrics are made within each level and
-        compared with those of all other cases: `results.subgroups`.
+        Variables that define the sub-groups: {"scanner": values}. The metrics are computed within
+        each level and compared with those of all other cases, in `results.subgroups`.
     subgroup_metrics : str or sequence of str, default None
-        Of the metrics asked for, those to make in every level; by default accuracy, Brier score,
-        calibration error, ECE and AUCCC.
+        The metrics to compute in every level, out of those requested; by default accuracy, Brier
+        score, calibration error, ECE and AUCCC.
     target_prevalence : float or array-like of shape (K,), default None
-        How frequent the classes are in use (of two, class 1), where disease is enriched in these
-        cases: every label is weighted by its class, probabilities are shifted alike
-        (`shift_prevalence`; of an ensemble, every draw), and the results say how. Metrics of how
-        raters of a case differ are left out.
+        Prevalence of the classes in use (of class 1 of two), for cases enriched with disease. Each
+        label is weighted by its class and the probabilities are shifted accordingly
+        (`shift_prevalence`; for an ensemble, every draw). The results record the weights. Metrics
+        of rater disagreement are left out.
     source_prevalence : float or array-like of shape (K,), default None
-        With `target_prevalence`, where the probabilities are right: by default with these labels;
-        give the target again where they are right in use already.
+        With `target_prevalence`, the prevalence at which the probabilities are right. By default
+        that of these labels; repeat the target if they are already right in use.
     threads : int, default None
-        How many to use; by default as many as the machine has cores.
+        Number of threads; by default one per core.
     progress : callable, default None
-        Called with a description and the fraction done.
+        Function called with a description and the fraction done.
 
     Returns
     -------
     Results
-        The estimates by name, with warnings, curves and how they were made.
+        The estimates by name, with warnings, curves and provenance.
 
     Raises
     ------
     InvalidInputError
-        If the data or the options cannot be used. A metric that is undefined on good data is no
-        error: its estimate says why it has no value.
+        If the data or the options cannot be used. A metric that is undefined on valid data is not
+        an error: its estimate gives the reason.
 
     See Also
     --------

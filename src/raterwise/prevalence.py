@@ -21,15 +21,16 @@ from raterwise.types import FloatArray
 def shift_prevalence(
     probs: ArrayLike, from_: float | ArrayLike, to: float | ArrayLike
 ) -> FloatArray:
-    """Return probabilities as they would be where classes are as frequent as `to` says.
+    """Return the probabilities adjusted to a population with class frequencies `to`.
 
-    By Bayes' rule, with images of a class looking the same everywhere: p_k is multiplied by
-    to_k / from_k, and rows are brought to sum 1 again. For two classes that multiplies the odds.
+    By Bayes' rule, assuming that images of a class look the same in both populations: p_k is
+    multiplied by to_k / from_k and each row is rescaled to sum to 1. For two classes this
+    multiplies the odds.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     from_ : float or array-like of shape (K,)
         How frequent the classes are where the probabilities are right; of two classes the
         prevalence of class 1 suffices.

@@ -44,7 +44,7 @@ class Worklist:
     case_ids : tuple
         What they are called.
     class_names : tuple of str
-        A name for each class.
+        Names of the classes.
     rows : array of shape (M,)
         Where each case stands in the belief.
     disagreement : array of shape (M,)

@@ -134,7 +134,7 @@ class Belief:
             a closed form; or a function of the labels as `raterwise.statistic_loss` takes it: 0 or
             1, or one of 0 … M-1 where `values` is M.
         order : int
-            Of how many labels φ is a statistic.
+            Number of labels that φ depends on.
         values : int, default 1
             How many values φ has; 1 stands for yes or no.
         method : {"auto", "exact", "sampling"}, default "auto"
@@ -144,7 +144,7 @@ class Belief:
         samples : int, default 2000
             How many sets of labels to draw for each case.
         seed : int, default 0
-            Of the draws.
+            Seed of the draws.
 
         Returns
         -------
@@ -180,7 +180,7 @@ class Belief:
         Parameters
         ----------
         labels : Labels
-            What the raters said.
+            The raters' labels.
 
         Returns
         -------
@@ -210,7 +210,7 @@ class Belief:
         n : int
             How many draws.
         seed : int, default 0
-            Of the draws.
+            Seed of the draws.
 
         Returns
         -------

@@ -23,12 +23,12 @@ from raterwise.types import FloatArray
 
 
 class PointBelief(Belief):
-    """Certainty about the class probabilities: what a bare prediction says (δ(ζ - f), LH 5.2).
+    """A belief that is certain of the class probabilities, δ(ζ - f) (LH 5.2).
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
 
     See Also
     --------
@@ -49,7 +49,7 @@ class PointBelief(Belief):
 
 
 class EnsembleBelief(Belief):
-    """Several predictions of each case, S of them, one of which is right (LH eq 80).
+    """An ensemble: S predictions of each case, one of which is right (LH eq 80).
 
     Parameters
     ----------

@@ -216,7 +216,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         Parameters
         ----------
         path : str or path
-            The file; it is written whole or not at all.
+            The file to write. It is written completely or not at all.
 
         Returns
         -------

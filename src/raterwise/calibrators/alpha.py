@@ -65,7 +65,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         Into how many parts the cases are split, or patients where `groups` names them; as many as
         there are if they are fewer. For l2="cv".
     seed : int, default 0
-        Of the split.
+        Seed of the split.
     warm_start : bool, default False
         Start from the last fit.
     max_iter : int, default 1000
@@ -275,7 +275,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         features : array of shape (N, D), or None
             As for the fit.
         labels : Labels
-            What the raters said.
+            The raters' labels.
         probs : array of shape (N, K) or (N,), or a belief
             Class probabilities; not of an ensemble.
         sample_weight : array of shape (N,), optional

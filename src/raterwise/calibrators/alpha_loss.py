@@ -37,7 +37,7 @@ def alpha_calibration_loss(
     belief : DirichletBelief
         Of N cases.
     labels : Labels, or array of shape (N,)
-        What the raters said.
+        The raters' labels.
     l2 : float, default 0.005
         λ; 0 leaves the likelihood alone.
     weighting : {"paper", "per_case"}, default "paper"

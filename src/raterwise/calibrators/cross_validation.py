@@ -50,7 +50,7 @@ class _CrossValidated(LinearCalibrator):
         logits : array of shape (N, K) or (N,)
             Logits, or probabilities with input="probs"; (N,) are those of class 1 of two.
         labels : Labels, or array of shape (N,)
-            What the raters said, or one class per case.
+            The raters' labels, or one class per case.
         sample_weight : array of shape (N,), optional
             Case weights.
         groups : array of shape (N,), optional
@@ -109,13 +109,13 @@ class VectorScalingCV(_CrossValidated):
     folds : int, default 5
         How many parts the cases are split into.
     seed : int, default 0
-        Of the split.
+        Seed of the split.
     input : {"logits", "probs"}, optional
-        What is calibrated: logits, or probabilities, whose logarithms serve as logits. If it is
-        left out they are logits, and what could be either (rows in [0, 1] that add to 1) is
-        refused.
+        Whether the inputs are logits or probabilities; the logarithms of probabilities serve as
+        logits. By default inputs are logits, and inputs that could be either (rows in [0, 1] that
+        sum to 1) are refused.
     max_iter : int, default 100
-        Most Newton steps.
+        Maximum number of Newton steps.
 
     Attributes
     ----------
@@ -184,13 +184,13 @@ class MatrixScalingCV(_CrossValidated):
     folds : int, default 5
         How many parts the cases are split into.
     seed : int, default 0
-        Of the split.
+        Seed of the split.
     input : {"logits", "probs"}, optional
-        What is calibrated: logits, or probabilities, whose logarithms serve as logits. If it is
-        left out they are logits, and what could be either (rows in [0, 1] that add to 1) is
-        refused.
+        Whether the inputs are logits or probabilities; the logarithms of probabilities serve as
+        logits. By default inputs are logits, and inputs that could be either (rows in [0, 1] that
+        sum to 1) are refused.
     max_iter : int, default 100
-        Most Newton steps.
+        Maximum number of Newton steps.
 
     Attributes
     ----------

@@ -36,8 +36,9 @@ class IsotonicCalibration(Calibrator):
     Parameters
     ----------
     input : {"logits", "probs"}, optional
-        What is calibrated: logits, of which the softmax is taken, or probabilities. If it is left
-        out they are logits, and what could be either (rows in [0, 1] that add to 1) is refused.
+        Whether the inputs are logits, of which the softmax is taken, or probabilities. By default
+        inputs are logits, and inputs that could be either (rows in [0, 1] that sum to 1) are
+        refused.
 
     Attributes
     ----------
@@ -100,8 +101,9 @@ class HistogramBinning(Calibrator):
         "uniform": of equal width; "quantile": with about as many ratings each, equal probabilities
         together.
     input : {"logits", "probs"}, optional
-        What is calibrated: logits, of which the softmax is taken, or probabilities. If it is left
-        out they are logits, and what could be either (rows in [0, 1] that add to 1) is refused.
+        Whether the inputs are logits, of which the softmax is taken, or probabilities. By default
+        inputs are logits, and inputs that could be either (rows in [0, 1] that sum to 1) are
+        refused.
 
     Attributes
     ----------
@@ -185,7 +187,7 @@ class BetaCalibration(Calibrator):
         or 1, or probabilities. If it is left out they are logits, and what could be either (rows in
         [0, 1] that add to 1) is refused.
     max_iter : int, default 100
-        Most Newton steps.
+        Maximum number of Newton steps.
 
     Attributes
     ----------

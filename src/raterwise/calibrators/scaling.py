@@ -45,9 +45,9 @@ class TemperatureScaling(Calibrator):
     Parameters
     ----------
     input : {"logits", "probs"}, optional
-        What is calibrated: logits, or probabilities, whose logarithms serve as logits. If it is
-        left out they are logits, and what could be either (rows in [0, 1] that add to 1) is
-        refused.
+        Whether the inputs are logits or probabilities; the logarithms of probabilities serve as
+        logits. By default inputs are logits, and inputs that could be either (rows in [0, 1] that
+        sum to 1) are refused.
 
     Attributes
     ----------
@@ -149,11 +149,11 @@ class VectorScaling(LinearCalibrator):
     bias_l2 : float, default 0
         λ_b.
     input : {"logits", "probs"}, optional
-        What is calibrated: logits, or probabilities, whose logarithms serve as logits. If it is
-        left out they are logits, and what could be either (rows in [0, 1] that add to 1) is
-        refused.
+        Whether the inputs are logits or probabilities; the logarithms of probabilities serve as
+        logits. By default inputs are logits, and inputs that could be either (rows in [0, 1] that
+        sum to 1) are refused.
     max_iter : int, default 100
-        Most Newton steps.
+        Maximum number of Newton steps.
 
     Attributes
     ----------
@@ -206,11 +206,11 @@ class MatrixScaling(LinearCalibrator):
     off_diagonal_l2, bias_l2 : float, default 0
         λ_w and λ_b.
     input : {"logits", "probs"}, optional
-        What is calibrated: logits, or probabilities, whose logarithms serve as logits. If it is
-        left out they are logits, and what could be either (rows in [0, 1] that add to 1) is
-        refused.
+        Whether the inputs are logits or probabilities; the logarithms of probabilities serve as
+        logits. By default inputs are logits, and inputs that could be either (rows in [0, 1] that
+        sum to 1) are refused.
     max_iter : int, default 100
-        Most Newton steps.
+        Maximum number of Newton steps.
 
     Attributes
     ----------
@@ -271,10 +271,11 @@ class DirichletCalibration(LinearCalibrator):
     off_diagonal_l2, bias_l2, l2 : float, default 0
         λ_w, λ_b and λ.
     input : {"logits", "probs"}, optional
-        What is calibrated: logits, of which the softmax is taken, or probabilities. If it is left
-        out they are logits, and what could be either (rows in [0, 1] that add to 1) is refused.
+        Whether the inputs are logits, of which the softmax is taken, or probabilities. By default
+        inputs are logits, and inputs that could be either (rows in [0, 1] that sum to 1) are
+        refused.
     max_iter : int, default 100
-        Most Newton steps.
+        Maximum number of Newton steps.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ def shared(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The results of every model, every pair's differences, and how steady the ranking is.
+    """The results of each model, the differences between each pair, and how stable the ranking is.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Comparison:
         Parameters
         ----------
         metric : str
-            Its name.
+            Name of the metric.
         first, second : str
             The models, in the order in which they were given to `compare`.
 
@@ -234,7 +234,7 @@ class Comparison:
         Parameters
         ----------
         path : str or path, default None
-            The file to write, whole or not at all.
+            The file to write. It is written completely or not at all.
 
         Returns
         -------
@@ -265,7 +265,7 @@ class Comparison:
         Parameters
         ----------
         path : str or path, default None
-            The file to write, whole or not at all.
+            The file to write. It is written completely or not at all.
 
         Returns
         -------
@@ -295,7 +295,7 @@ class Comparison:
         Parameters
         ----------
         path : str or path, default None
-            The file to write, whole or not at all.
+            The file to write. It is written completely or not at all.
 
         Returns
         -------

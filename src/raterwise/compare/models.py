@@ -53,67 +53,68 @@ def compare(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Return how models differ on the same cases, resampled together.
+    """Compare models on the same cases, resampled together.
 
-    Give it predictions, or the `Results` of `evaluate`, which may come from files: both ways give
-    the same numbers. Results know their cases and how they were made, so then there is nothing more
-    to give, except which of their metrics. Results of other cases, labels, patients or weights, or
-    with another seed, are refused: their resamples are no pairs.
+    Pass predictions, or the `Results` of `evaluate`, which may come from files; both give the same
+    numbers. Results already know their cases and options, so only `metrics` can be chosen. Results
+    of different cases, labels, patients, weights or seeds are refused, because their resamples
+    cannot be paired.
 
     Parameters
     ----------
     models : mapping of str to array-like, belief or Results
-        The class probabilities of each model by its name, as `evaluate` takes them; or its results.
-        Every pair is compared, in the order given.
+        The class probabilities of each model by name, as in `evaluate`, or its results. Every pair
+        is compared, in the order given.
     labels : Labels or array-like of shape (N,), default None
-        What the raters said, or one class per case; needed with predictions.
+        The raters' labels, or one class per case; needed with predictions.
     metrics : str or sequence of str, default "all"
-        "all", or names such as "ece,brier" or ["ece", "brier"]; the name of a group, such as
-        "clinical", stands for its metrics.
+        "all", names such as "ece,brier" or ["ece", "brier"], or the name of a group of metrics,
+        such as "clinical".
     groups : array-like of shape (N,), default None
-        The patient of each case: patients, not cases, are resampled.
+        The patient of each case; whole patients are then resampled.
     class_names : sequence of str, default None
-        A name for each class; by default what the labels call them.
+        Names of the classes; by default those of the labels.
     resamples : int, default 1000
-        How many; at least 2.
+        Number of resamples, at least 2.
     level : float, default 0.95
-        Of confidence.
+        Confidence level of the intervals.
     seed : int, default 0
-        Of the resamples.
+        Seed of the resamples.
     unit : {"cases", "raters", "both"}, default "cases"
         What is a sample of a population: cases (patients, where `groups` names them), raters, or
         both at once, drawn for all models together.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
+        Number of equal-width bins, or their edges from 0 to 1, for every binned metric.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
-        What is asked of a case, as in `evaluate`.
+        What is asked of each case, as in `evaluate`.
     per : {"annotation", "case"}, default None
-        Whether every label counts once, or every case, as in `evaluate`.
+        Whether each label or each case counts once, as in `evaluate`.
     threshold : float, default None
-        A probability of at least this is a positive test, in every metric at a threshold; 0.5 if
-        left out.
+        A probability of at least this counts as a positive test, in every metric with a threshold;
+        0.5 by default.
     options : mapping of str to mapping, default None
-        By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
+        Options of individual metrics: {"robust_ece": {"sigma": 0.05}}.
     weights : array-like of shape (N,), default None
-        How much each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     confidence : mapping of str to array-like of shape (N,), default None
-        By model, what ranks the cases instead of its largest probability, as in `evaluate`; a model
-        that is left out has its largest probability.
+        For each model, the confidence that ranks the cases instead of its largest probability, as
+        in `evaluate`; models left out use their largest probability.
     outside : mapping of str to array-like of shape (M,) or (M, K), default None
-        By model, its confidences of the same out-of-distribution cases, in the same order, or its
-        class probabilities of them.
+        For each model, its confidences for the same out-of-distribution cases in the same order, or
+        its class probabilities.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
     on_single : {"error", "drop"}, default "error"
-        What a metric does about cases with fewer labels than it needs.
+        What a metric does if cases have fewer labels than it needs: it is undefined, or it leaves
+        these cases out.
     target_prevalence, source_prevalence : float or array-like of shape (K,), default None
         Prevalence of class 1 in use (or of every class), where a test set is enriched with disease,
         and where the probabilities of every model are right, as in `evaluate`. Of models that are
         right at different prevalences compare the results.
     threads : int, default None
-        How many to use; by default as many as the machine has cores.
+        Number of threads; by default one per core.
     progress : callable, default None
-        Called with a description and the fraction done.
+        Function called with a description and the fraction done.
 
     Returns
     -------

@@ -40,19 +40,20 @@ def calibration_curve(
     seed: int = 0,
     on_unrated: OnUnrated = "error",
 ) -> CalibrationCurve:
-    """Return how often the raters say yes at every predicted probability of a class.
+    """Return the smoothed frequency with which raters choose a class, by predicted probability.
 
     The curve is R's `loess(y ~ p)` with every rater's label a row: local quadratic regression on
     the nearest three quarters of the labels. The integrated calibration index (`ici`) is its mean
-    distance from the diagonal. Whole patients (or cases) are resampled for the band, which is about
-    the true curve: it also holds the band of one that is smoothed less, the more cases the less.
+    distance from the diagonal. For the band, whole patients (or cases) are resampled. The band is
+    about the true curve: it also contains the band of a curve that is smoothed less, the more so
+    the more cases there are.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     smooth : bool, default True
         Whether to smooth; otherwise the bins alone are the curve.
     bins : int or array-like, default 15
@@ -60,20 +61,20 @@ def calibration_curve(
     positive : int, default None
         The class that the curve is about; class 1 of two by default.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     groups : array-like of shape (N,), default None
         The patient of each case.
     class_names : sequence of str, default None
-        A name for each class.
+        Names of the classes.
     at : array-like of shape (m,), default None
         Where to evaluate the smooth curve; by default 101 places between the smallest and the
         largest probability. Outside these it is NaN.
     span : float, default 0.75
-        The part of all labels that a local fit rests on, at most 1.
+        Share of all labels used in each local fit, at most 1.
     degree : {1, 2}, default 2
-        Of the local polynomial.
+        Degree of the local polynomial.
     surface : {"interpolate", "direct"}, default "interpolate"
         As R does by default, local fits at a few places joined by cubics; or one everywhere.
     resamples : int, default 1000
@@ -81,9 +82,9 @@ def calibration_curve(
     level : float, default 0.95
         Of confidence, place by place.
     seed : int, default 0
-        Of the resamples.
+        Seed of the resamples.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------

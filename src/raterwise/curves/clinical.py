@@ -60,27 +60,27 @@ def roc_curve(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     positive : int, default None
-        The class to look for; class 1 of two if left out, to be named of more.
+        The positive class; by default class 1 of two. It is required with more classes.
     ordered : bool, default False
-        Whether that class and all above it are looked for.
+        Whether all classes above that class are positive too.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     groups : sequence of length N, default None
         The patient of each case.
     resamples : int, default 1000
         How many, for the band; 0 for none.
     level : float, default 0.95
-        Of confidence.
+        Confidence level of the intervals.
     seed : int, default 0
-        Of the resamples.
+        Seed of the resamples.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -155,27 +155,27 @@ def precision_recall_curve(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     positive : int, default None
-        The class to look for; class 1 of two if left out, to be named of more.
+        The positive class; by default class 1 of two. It is required with more classes.
     ordered : bool, default False
-        Whether that class and all above it are looked for.
+        Whether all classes above that class are positive too.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     groups : sequence of length N, default None
         The patient of each case.
     resamples : int, default 1000
         How many, for the band; 0 for none.
     level : float, default 0.95
-        Of confidence.
+        Confidence level of the intervals.
     seed : int, default 0
-        Of the resamples.
+        Seed of the resamples.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -259,27 +259,27 @@ def decision_curve(
         Class probabilities; (N,) are those of class 1 of two. Of several models by name, a curve
         each.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     positive : int, default None
-        The class to look for; class 1 of two if left out, to be named of more.
+        The positive class; by default class 1 of two. It is required with more classes.
     ordered : bool, default False
-        Whether that class and all above it are looked for.
+        Whether all classes above that class are positive too.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     groups : sequence of length N, default None
         The patient of each case.
     class_names : sequence of str, default None
-        A name for each class.
+        Names of the classes.
     resamples : int, default 1000
         0 for no intervals, which leave out one patient (or case) at a time.
     level : float, default 0.95
-        Of confidence.
+        Confidence level of the intervals.
     seed : int, default 0
         Of the blocks into which more than 4,096 patients or cases are pooled.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------

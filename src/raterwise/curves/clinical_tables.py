@@ -89,7 +89,7 @@ class DecisionCurve(Table):
         How the probabilities are distributed over the labels of the positive class and over the
         others: parts of all labels.
     level : float
-        Of confidence.
+        Confidence level of the intervals.
 
     See Also
     --------
@@ -178,7 +178,7 @@ class RocCurve:
     area : float
         The AUROC.
     level : float
-        Of confidence.
+        Confidence level of the intervals.
 
     See Also
     --------
@@ -222,7 +222,7 @@ class PrecisionRecallCurve:
     prevalence : float
         The precision of chance.
     level : float
-        Of confidence.
+        Confidence level of the intervals.
 
     See Also
     --------

@@ -59,34 +59,34 @@ def reliability_curve(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     question : {"top_label", "positive", "per_class", "disagreement"}, default "top_label"
         Is the predicted class right; of two classes, is it class 1; is it class `of_class`; do two
         raters differ.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     of_class : int, default None
         The class that "per_class" asks about.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     groups : sequence of length N, default None
         The patient of each case.
     class_names : sequence of str, default None
-        A name for each class.
+        Names of the classes.
     resamples : int, default 1000
         How many, for the intervals; 0 for none.
     level : float, default 0.95
-        Of confidence.
+        Confidence level of the intervals.
     seed : int, default 0
-        Of the resamples.
+        Seed of the resamples.
     on_single : {"error", "drop"}, default "error"
         What "disagreement" does about cases with fewer than two labels.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -155,25 +155,25 @@ def threshold_curve(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     confidence : array-like of shape (N,), default None
-        Ranks the cases instead of the largest probability.
+        Confidence that ranks the cases, instead of the largest probability.
     outside : array-like of shape (M,) or (M, K), default None
         Confidences of out-of-distribution cases, or their class probabilities: all of them wrong.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     groups : sequence of length N, default None
         The patient of each case.
     resamples : int, default 1000
         How many, for the bands; 0 for none.
     level : float, default 0.95
-        Of confidence.
+        Confidence level of the intervals.
     seed : int, default 0
-        Of the resamples.
+        Seed of the resamples.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------

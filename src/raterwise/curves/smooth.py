@@ -22,7 +22,7 @@ POINTS = 101
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCurve(Table):
-    """Predicted probability against what the raters said, smoothed, with a band.
+    """Smoothed observed frequency against predicted probability, with a band.
 
     Attributes
     ----------

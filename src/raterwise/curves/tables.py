@@ -96,7 +96,7 @@ class ReliabilityCurve(Table):
     low, high : arrays of shape (bins,)
         The interval of the observed frequency; NaN where there was no resampling.
     level : float
-        Of confidence.
+        Confidence level of the intervals.
     gap : float
         Predicted minus observed, over all cases: positive is over-confident.
     gap_low, gap_high : float

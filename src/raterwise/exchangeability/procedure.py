@@ -31,12 +31,12 @@ def exchangeability_test(
     permutations: int = 2000,
     seed: int = 0,
 ) -> ExchangeabilityTest:
-    """Test whether the raters are interchangeable, and name those who are not.
+    """Test whether the raters are interchangeable, and name those who stand out.
 
     Estimates from several labels per case assume that it does not matter which rater gave which
-    label (LH section 3, appendix D.6). The test finds raters who give some class more or less
-    often than the others do on the same cases. It does not find raters who copy each other, nor a
-    careless one whose errors balance.
+    label (LH section 3, appendix D.6). The test finds raters who give a class more or less often
+    than the others do on the same cases. It does not find raters who copy each other, or a careless
+    rater whose errors balance out.
 
     Parameters
     ----------

@@ -31,11 +31,11 @@ def fleiss_kappa(
     Parameters
     ----------
     labels : Labels
-        What the raters said, two labels per case or more.
+        The raters' labels, with at least two per case.
     weights : array-like of shape (N,), default None
         How often each case counts: one of weight 2 counts as two such cases.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with fewer than two labels.
+        Whether cases with fewer than two labels are an error or are left out.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def krippendorff_alpha(
     Parameters
     ----------
     labels : Labels
-        What the raters said.
+        The raters' labels.
     scale : {"nominal", "ordinal", "interval"}, default "nominal"
         The scale of measurement, which says what a disagreement weighs: "nominal", any two classes
         alike; "interval", (k - c)²; "ordinal", the squared number of labels that lie between,

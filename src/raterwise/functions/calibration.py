@@ -27,24 +27,24 @@ def ece(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
-        What is asked of a case: is the predicted class right; of two classes, is it class 1; is it
-        class k, the mean over all classes; is the predicted class right, the cases predicted as
-        each class apart.
+        What is asked of each case: whether the predicted class is right; whether it is class 1 of
+        two; whether it is class k, averaged over all classes; or whether the predicted class is
+        right, separately for the cases predicted as each class.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     norm : float, default 1
         p of (Σ_m b_m/N |A_m - C_m|^p)^(1/p) (LH Definition 2), 1 or more: 2 is `rms_ce`, infinity
         `mce`.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -89,26 +89,26 @@ def mce(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
-        What is asked of a case: is the predicted class right; of two classes, is it class 1; is it
-        class k, the mean over all classes; is the predicted class right, the cases predicted as
-        each class apart.
+        What is asked of each case: whether the predicted class is right; whether it is class 1 of
+        two; whether it is class k, averaged over all classes; or whether the predicted class is
+        right, separately for the cases predicted as each class.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
     float
-        A single case in a bin of its own can make it large.
+        A bin with a single case can make it large.
 
     See Also
     --------
@@ -142,21 +142,21 @@ def rms_ce(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
-        What is asked of a case: is the predicted class right; of two classes, is it class 1; is it
-        class k, the mean over all classes; is the predicted class right, the cases predicted as
-        each class apart.
+        What is asked of each case: whether the predicted class is right; whether it is class 1 of
+        two; whether it is class k, averaged over all classes; or whether the predicted class is
+        right, separately for the cases predicted as each class.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -199,21 +199,21 @@ def adaptive_ece(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     bins : int, default 15
         How many bins; never more than there are distinct scores.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
-        What is asked of a case: is the predicted class right; of two classes, is it class 1; is it
-        class k, the mean over all classes; is the predicted class right, the cases predicted as
-        each class apart.
+        What is asked of each case: whether the predicted class is right; whether it is class 1 of
+        two; whether it is class k, averaged over all classes; or whether the predicted class is
+        right, separately for the cases predicted as each class.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -253,19 +253,19 @@ def ece_sweep(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
-        What is asked of a case: is the predicted class right; of two classes, is it class 1; is it
-        class k, the mean over all classes; is the predicted class right, the cases predicted as
-        each class apart.
+        What is asked of each case: whether the predicted class is right; whether it is class 1 of
+        two; whether it is class k, averaged over all classes; or whether the predicted class is
+        right, separately for the cases predicted as each class.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -299,22 +299,22 @@ def classwise_ece(
 ) -> float:
     """Return the mean over classes of the ECE of each class's probability.
 
-    Every case counts for every class; what RECE's released code calls SCE.
+    Every case counts for every class. RECE's released code calls this SCE.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -353,17 +353,17 @@ def sce(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -402,19 +402,19 @@ def ks_error(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
-        What is asked of a case: is the predicted class right; of two classes, is it class 1; is it
-        class k, the mean over all classes; is the predicted class right, the cases predicted as
-        each class apart.
+        What is asked of each case: whether the predicted class is right; whether it is class 1 of
+        two; whether it is class k, averaged over all classes; or whether the predicted class is
+        right, separately for the cases predicted as each class.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------

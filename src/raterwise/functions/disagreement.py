@@ -35,14 +35,14 @@ def disagreement_loss(
     Parameters
     ----------
     predicted : array-like of shape (N,) or (N, K)
-        The predicted probability that two raters of a case differ; or class probabilities, from
-        which 1 - Σ_k p_k² follows, as in `evaluate`.
+        The predicted probability that two raters of a case differ, or class probabilities, which
+        give 1 - Σ_k p_k², as in `evaluate`.
     labels : Labels
-        What the raters said, two labels per case or more.
+        The raters' labels, with at least two per case.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with too few labels.
+        Whether cases with too few labels are an error or are left out.
 
     Returns
     -------
@@ -85,20 +85,20 @@ def disagreement_calibration_loss(
     Parameters
     ----------
     predicted : array-like of shape (N,) or (N, K)
-        The predicted probability that two raters of a case differ; or class probabilities, from
-        which 1 - Σ_k p_k² follows, as in `evaluate`.
+        The predicted probability that two raters of a case differ, or class probabilities, which
+        give 1 - Σ_k p_k², as in `evaluate`.
     labels : Labels
-        What the raters said, two labels per case or more.
+        The raters' labels, with at least two per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     estimator : {"debiased", "plugin"}, default "debiased"
-        "debiased" subtracts what chance adds to each bin, and may be negative.
+        "debiased" subtracts the contribution of chance from each bin and may be negative.
     singletons : {"zero", "plugin"}, default "zero"
-        What a bin with one case adds to the debiased loss: nothing, or its plugin value.
+        What a bin with one case contributes to the debiased loss: nothing, or its plug-in value.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with too few labels.
+        Whether cases with too few labels are an error or are left out.
 
     Returns
     -------
@@ -140,20 +140,20 @@ def disagreement_calibration_error(
     Parameters
     ----------
     predicted : array-like of shape (N,) or (N, K)
-        The predicted probability that two raters of a case differ; or class probabilities, from
-        which 1 - Σ_k p_k² follows, as in `evaluate`.
+        The predicted probability that two raters of a case differ, or class probabilities, which
+        give 1 - Σ_k p_k², as in `evaluate`.
     labels : Labels
-        What the raters said, two labels per case or more.
+        The raters' labels, with at least two per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     estimator : {"debiased", "plugin"}, default "debiased"
-        "debiased" subtracts what chance adds to each bin, and may be negative.
+        "debiased" subtracts the contribution of chance from each bin and may be negative.
     singletons : {"zero", "plugin"}, default "zero"
-        What a bin with one case adds to the debiased loss: nothing, or its plugin value.
+        What a bin with one case contributes to the debiased loss: nothing, or its plug-in value.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with too few labels.
+        Whether cases with too few labels are an error or are left out.
 
     Returns
     -------
@@ -202,11 +202,11 @@ def statistic_loss(
     labels : Labels
         What the raters said, `order` labels per case or more.
     order : int
-        Of how many labels φ is a statistic.
+        Number of labels that φ depends on.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with too few labels.
+        Whether cases with too few labels are an error or are left out.
 
     Returns
     -------
@@ -257,17 +257,17 @@ def statistic_calibration_loss(
     labels : Labels
         What the raters said, `order` labels per case or more.
     order : int
-        Of how many labels φ is a statistic.
+        Number of labels that φ depends on.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     estimator : {"debiased", "plugin"}, default "debiased"
-        "debiased" subtracts what chance adds to each bin, and may be negative.
+        "debiased" subtracts the contribution of chance from each bin and may be negative.
     singletons : {"zero", "plugin"}, default "zero"
-        What a bin with one case adds to the debiased loss: nothing, or its plugin value.
+        What a bin with one case contributes to the debiased loss: nothing, or its plug-in value.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with too few labels.
+        Whether cases with too few labels are an error or are left out.
 
     Returns
     -------

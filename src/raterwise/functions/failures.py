@@ -29,22 +29,22 @@ def excess_aurc(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     confidence : array-like of shape (N,), default None
-        Ranks the cases instead of the largest probability.
+        Confidence that ranks the cases, instead of the largest probability.
     outside : array-like of shape (M,) or (M, K), default None
-        Confidences of out-of-distribution cases, or their class probabilities, of which the
-        largest counts. Whatever was predicted for them is wrong; each counts once.
+        Confidences of out-of-distribution cases, or their class probabilities, of which the largest
+        is used. Every prediction for them counts as wrong, with weight 1.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     question : {"top_label", "positive"}, default "top_label"
-        Is the predicted class right; or, of two classes, is it class 1.
+        Whether the predicted class is right, or whether it is class 1 of two.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -92,24 +92,24 @@ def failure_average_precision(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     of : {"errors", "successes"}, default "errors"
         Wrong predictions among the least confident, or right ones among the most confident.
     confidence : array-like of shape (N,), default None
-        Ranks the cases instead of the largest probability.
+        Confidence that ranks the cases, instead of the largest probability.
     outside : array-like of shape (M,) or (M, K), default None
-        Confidences of out-of-distribution cases, or their class probabilities, of which the
-        largest counts. Whatever was predicted for them is wrong; each counts once.
+        Confidences of out-of-distribution cases, or their class probabilities, of which the largest
+        is used. Every prediction for them counts as wrong, with weight 1.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     question : {"top_label", "positive"}, default "top_label"
-        Is the predicted class right; or, of two classes, is it class 1.
+        Whether the predicted class is right, or whether it is class 1 of two.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -153,30 +153,30 @@ def fpr_at_95_tpr(
     question: OneScore = "top_label",
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the share of wrong predictions accepted where 95% of the right ones are.
+    """Return the share of wrong predictions accepted when 95% of the right ones are.
 
     Of scikit-learn's `roc_curve`, the first false positive rate whose true positive rate is 0.95 or
-    more. It cannot tell anything of other thresholds, and hangs on few cases.
+    more. It says nothing about other thresholds, and depends on few cases.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     confidence : array-like of shape (N,), default None
-        Ranks the cases instead of the largest probability.
+        Confidence that ranks the cases, instead of the largest probability.
     outside : array-like of shape (M,) or (M, K), default None
-        Confidences of out-of-distribution cases, or their class probabilities, of which the
-        largest counts. Whatever was predicted for them is wrong; each counts once.
+        Confidences of out-of-distribution cases, or their class probabilities, of which the largest
+        is used. Every prediction for them counts as wrong, with weight 1.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     question : {"top_label", "positive"}, default "top_label"
-        Is the predicted class right; or, of two classes, is it class 1.
+        Whether the predicted class is right, or whether it is class 1 of two.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------

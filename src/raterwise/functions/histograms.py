@@ -21,21 +21,21 @@ def expected_squared_loss(
     weights: ArrayLike | Literal["optimal"] | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the unbiased expected squared loss against a rater drawn at random.
+    """Return the unbiased expected squared loss against a randomly drawn rater.
 
     L̂_sq = Σ_i w_i/W Σ_k [(μ_ik - z_ik)² + μ_ik (1 - μ_ik)] (LH eq 8), never halved.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     weights : array-like of shape (N,) or "optimal", default None
         How often each case counts; 1 if left out. "optimal" are those of `optimal_weights`, for
         unequal numbers of raters.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -70,22 +70,22 @@ def epistemic_loss(
     on_unrated: OnUnrated = "error",
     on_single: OnSingle = "error",
 ) -> float:
-    """Return how far the probabilities are from the true frequencies of the labels.
+    """Return the mean squared distance between the probabilities and the true label frequencies.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, two labels per case or more.
+        The raters' labels, with at least two per case.
     estimator : {"unbiased", "plugin"}, default "unbiased"
         "plugin" is 1/N Σ (μ - z)² (LH eq 9); "unbiased" subtracts 1/N Σ μ(1-μ)/(n-1) (LH eq 10).
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with fewer than two labels.
+        Whether cases with fewer than two labels are an error or are left out.
 
     Returns
     -------
@@ -115,18 +115,18 @@ def epistemic_loss(
 def irreducible_loss(
     labels: Labels, *, weights: ArrayLike | None = None, on_single: OnSingle = "error"
 ) -> float:
-    """Return the part of the squared loss that is the raters' own disagreement.
+    """Return the part of the squared loss due to the raters' own disagreement.
 
     IL = L_sq - EL = mean of Σ_k μ(1-μ) n/(n-1) (LH eq 6).
 
     Parameters
     ----------
     labels : Labels
-        What the raters said, two labels per case or more.
+        The raters' labels, with at least two per case.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with fewer than two labels.
+        Whether cases with fewer than two labels are an error or are left out.
 
     Returns
     -------
@@ -170,21 +170,21 @@ def calibration_loss(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     estimator : {"debiased", "plugin"}, default "debiased"
-        "debiased" subtracts what chance adds to each bin, and may be negative; it needs equal case
-        weights.
+        "debiased" subtracts the contribution of chance from each bin and may be negative; it needs
+        equal case weights.
     singletons : {"zero", "plugin"}, default "zero"
-        What a bin with one case adds to the debiased loss: nothing (LH appendix B.3), or its
-        plugin value.
+        What a bin with one case contributes to the debiased loss: nothing (LH appendix B.3), or its
+        plug-in value.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -221,31 +221,31 @@ def calibration_error(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the root of `calibration_loss`, floored at 0 (LH eqs 1, 11-14).
+    """Return the root of `calibration_loss`, or 0 if that is negative (LH eqs 1, 11-14).
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     estimator : {"debiased", "plugin"}, default "debiased"
-        "debiased" subtracts what chance adds to each bin, and may be negative; it needs equal case
-        weights.
+        "debiased" subtracts the contribution of chance from each bin and may be negative; it needs
+        equal case weights.
     singletons : {"zero", "plugin"}, default "zero"
-        What a bin with one case adds to the debiased loss: nothing (LH appendix B.3), or its
-        plugin value.
+        What a bin with one case contributes to the debiased loss: nothing (LH appendix B.3), or its
+        plug-in value.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
     float
-        In units of a probability; 0 is perfect calibration.
+        In units of probability; 0 is perfect calibration.
 
     See Also
     --------
@@ -284,23 +284,23 @@ def dispersion_loss(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, two labels per case or more.
+        The raters' labels, with at least two per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     estimator : {"debiased", "plugin"}, default "debiased"
-        "debiased" subtracts what chance adds to each bin, and may be negative; it needs equal case
-        weights.
+        "debiased" subtracts the contribution of chance from each bin and may be negative; it needs
+        equal case weights.
     singletons : {"zero", "plugin"}, default "zero"
-        What a bin with one case adds to the debiased loss: nothing (LH appendix B.3), or its
-        plugin value.
+        What a bin with one case contributes to the debiased loss: nothing (LH appendix B.3), or its
+        plug-in value.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with fewer than two labels.
+        Whether cases with fewer than two labels are an error or are left out.
 
     Returns
     -------

@@ -41,7 +41,7 @@ def kde_ece(
         Predicted probabilities. Exactly 0 and 1 are moved inside by 2.2e-16 where a logarithm
         sees them, so that the value is finite.
     labels : Labels, or array of N classes
-        What the raters said.
+        The raters' labels.
     question : {"top_label", "positive", "per_class", "canonical"}, default "top_label"
         "top_label": confidence against being right. "positive": the probability of class 1, for
         two classes. "per_class": each class's probability, the mean over classes. "canonical": all
@@ -53,7 +53,7 @@ def kde_ece(
         1e-5 to 1, chosen on the predictions between 0 and 1: those of exactly 0 and 1 are mass
         points. A choice at either end of the grid warns.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array of shape (N,), optional
         Case weights.
     floor : float, default 0
@@ -135,22 +135,22 @@ def smooth_ece(
 ) -> float:
     """Return SmoothECE: the gap after smoothing by a reflected Gaussian.
 
-    Its bandwidth is where bandwidth and error are equal, so nothing has to be chosen.
+    Its bandwidth is the one that equals the error, so there is nothing to choose.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     question : {"top_label", "positive"}, default "top_label"
-        Is the predicted class right; or, of two classes, is it class 1.
+        Whether the predicted class is right, or whether it is class 1 of two.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------

@@ -12,10 +12,9 @@ from raterwise.predictions import Predictions
 
 
 def multi_rater(calibration_error: Callable[..., float]) -> Callable[..., float]:
-    """Return the multi-rater version of anybody's calibration error (MR section 2.2).
+    """Return the multi-rater version of any calibration error (MR section 2.2).
 
-    The functions of raterwise need no wrapper: they take several raters by themselves, without
-    repeating rows.
+    raterwise's own functions need no wrapper: they handle several raters without repeating rows.
 
     Parameters
     ----------

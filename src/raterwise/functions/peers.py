@@ -21,28 +21,28 @@ def average_calibration_error(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the mean gap over the bins that hold a case, every bin alike.
+    """Return the unweighted mean gap over the bins that contain a case.
 
     It cannot tell how many cases are affected: a bin of one counts as much as a bin of a thousand.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
-        What is asked of a case: is the predicted class right; of two classes, is it class 1; is it
-        class k, the mean over all classes; is the predicted class right, the cases predicted as
-        each class apart.
+        What is asked of each case: whether the predicted class is right; whether it is class 1 of
+        two; whether it is class k, averaged over all classes; or whether the predicted class is
+        right, separately for the cases predicted as each class.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -90,19 +90,19 @@ def canonical_ece(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     norm : float, default 1
         p of (Σ_c b_c/N Σ_k |A_ck - C_ck|^p)^(1/p), 1 or more.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -152,11 +152,11 @@ def debiased_ece(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     question : {"top_label", "positive", "per_class"}, default "top_label"
         Is the predicted class right; of two classes, is it class 1; is it class k, the mean over
         all classes.
@@ -165,9 +165,9 @@ def debiased_ece(
     estimator : {"debiased", "plugin"}, default "debiased"
         "debiased" needs equal case weights; "plugin" takes nothing off.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -228,9 +228,9 @@ def kernel_calibration_error(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     question : {"top_label", "positive", "per_class", "canonical"}, default "top_label"
         Is the predicted class right; of two classes, is it class 1; is it class k, the mean over
         all classes; or is the whole vector right, which compares all pairs of cases.
@@ -240,9 +240,9 @@ def kernel_calibration_error(
         "debiased" leaves out what a case adds with itself, and is right on average; it needs equal
         case weights. The root of "plugin" is the MMCE.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -288,19 +288,19 @@ def kuiper_error(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
-        What is asked of a case: is the predicted class right; of two classes, is it class 1; is it
-        class k, the mean over all classes; is the predicted class right, the cases predicted as
-        each class apart.
+        What is asked of each case: whether the predicted class is right; whether it is class 1 of
+        two; whether it is class k, averaged over all classes; or whether the predicted class is
+        right, separately for the cases predicted as each class.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -332,7 +332,7 @@ def spiegelhalter_z(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return by how many standard errors the squared loss is above its expectation.
+    """Return how many standard errors the squared loss is above its expectation.
 
     z = Σ (B - E B) / sqrt(Σ Var B), where B is the squared loss of a case and its expectation and
     variance are those of labels drawn from the probabilities. With two classes it is
@@ -342,15 +342,15 @@ def spiegelhalter_z(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     per : {"case", "annotation"}, default "case"
-        Whether every case counts once, or every label.
+        Whether each case or each label counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------

@@ -28,26 +28,26 @@ def ppv(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     threshold : float, default 0.5
-        A probability of at least this is a positive test.
+        A probability of at least this counts as a positive test.
     positive : int, default None
-        The class to look for. If left out, class 1 of two; of more, each class against the rest,
-        and the mean over those that have a value.
+        The positive class. By default class 1 of two; with more classes, each class against the
+        rest, averaged over those that have a value.
     ordered : bool, default False
-        Whether the classes are ordered: class k or higher is then looked for, k the class named or
-        each but the lowest in turn.
+        Whether the classes are ordered. A positive is then class k or higher, where k is the class
+        given or each class but the lowest in turn.
     prevalence : float, default None
-        Of the positive class where the model will be used, if another than here: sensitivity and
-        specificity are taken from these data, and how common the class is from there.
+        Prevalence of the positive class where the model will be used, if it differs from these
+        data. Sensitivity and specificity are taken from these data.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -101,26 +101,26 @@ def npv(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     threshold : float, default 0.5
-        A probability of at least this is a positive test.
+        A probability of at least this counts as a positive test.
     positive : int, default None
-        The class to look for. If left out, class 1 of two; of more, each class against the rest,
-        and the mean over those that have a value.
+        The positive class. By default class 1 of two; with more classes, each class against the
+        rest, averaged over those that have a value.
     ordered : bool, default False
-        Whether the classes are ordered: class k or higher is then looked for, k the class named or
-        each but the lowest in turn.
+        Whether the classes are ordered. A positive is then class k or higher, where k is the class
+        given or each class but the lowest in turn.
     prevalence : float, default None
-        Of the positive class where the model will be used, if another than here: sensitivity and
-        specificity are taken from these data, and how common the class is from there.
+        Prevalence of the positive class where the model will be used, if it differs from these
+        data. Sensitivity and specificity are taken from these data.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -168,29 +168,29 @@ def f1(
 ) -> float:
     """Return the F1 score: 2 TP / (2 TP + FP + FN).
 
-    The harmonic mean of sensitivity and positive predictive value. It says nothing of true
-    negatives, and the same model has another F1 where the class is more common.
+    The harmonic mean of sensitivity and positive predictive value. It ignores true negatives, and
+    changes with the prevalence.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     threshold : float, default 0.5
-        A probability of at least this is a positive test.
+        A probability of at least this counts as a positive test.
     positive : int, default None
-        The class to look for. If left out, class 1 of two; of more, each class against the rest,
-        and the mean over those that have a value.
+        The positive class. By default class 1 of two; with more classes, each class against the
+        rest, averaged over those that have a value.
     ordered : bool, default False
-        Whether the classes are ordered: class k or higher is then looked for, k the class named or
-        each but the lowest in turn.
+        Whether the classes are ordered. A positive is then class k or higher, where k is the class
+        given or each class but the lowest in turn.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -238,36 +238,36 @@ def net_benefit(
 ) -> float:
     """Return the net benefit of acting where p >= threshold: TP / n - FP / n · t / (1 - t).
 
-    Whoever acts from a probability of t on holds a false alarm for t / (1 - t) of a find.
+    Acting from a probability of t means that a false alarm costs t / (1 - t) of a true positive.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     threshold : float, default 0.5
-        A probability of at least this is a positive test.
+        A probability of at least this counts as a positive test.
     positive : int, default None
-        The class to look for. If left out, class 1 of two; of more, each class against the rest,
-        and the mean over those that have a value.
+        The positive class. By default class 1 of two; with more classes, each class against the
+        rest, averaged over those that have a value.
     ordered : bool, default False
-        Whether the classes are ordered: class k or higher is then looked for, k the class named or
-        each but the lowest in turn.
+        Whether the classes are ordered. A positive is then class k or higher, where k is the class
+        given or each class but the lowest in turn.
     prevalence : float, default None
-        Of the positive class where the model will be used, if another than here: sensitivity and
-        specificity are taken from these data, and how common the class is from there.
+        Prevalence of the positive class where the model will be used, if it differs from these
+        data. Sensitivity and specificity are taken from these data.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
     float
-        At most the prevalence; 0 is that of acting on no case.
+        At most the prevalence; acting on no case gives 0.
 
     Raises
     ------

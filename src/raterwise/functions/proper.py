@@ -20,25 +20,25 @@ def accuracy(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return how often the predicted class is what a rater says.
+    """Return how often the predicted class agrees with a rater.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     per : {"case", "annotation"}, default "case"
-        Whether every case counts once, or every label.
+        Whether each case or each label counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
     float
-        With several raters a case counts the fraction of its raters who agree.
+        With several raters, a case counts with the fraction of its raters who agree.
 
     See Also
     --------
@@ -67,23 +67,23 @@ def brier(
     weights: ArrayLike | Literal["optimal"] | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the Brier score, the mean squared distance to what a rater says.
+    """Return the Brier score, the mean squared distance from a rater's label.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     scale_by_half : bool or "auto", default "auto"
         Whether to halve; "auto" halves for two classes, as scikit-learn does.
     per : {"case", "annotation"}, default "case"
-        Whether every case counts once, or every label.
+        Whether each case or each label counts once.
     weights : array-like of shape (N,) or "optimal", default None
         How often each case counts; 1 if left out. "optimal" are those of `optimal_weights`, for
         unequal numbers of raters.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -118,20 +118,20 @@ def nll(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the mean of -log of the probability given to what a rater says.
+    """Return the mean of -log of the probability given to a rater's label.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     per : {"case", "annotation"}, default "case"
-        Whether every case counts once, or every label.
+        Whether each case or each label counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -175,15 +175,15 @@ def ranked_probability_score(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     per : {"case", "annotation"}, default "case"
-        Whether every case counts once, or every label.
+        Whether each case or each label counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -221,13 +221,13 @@ def majority_accuracy(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -266,15 +266,15 @@ def ranked_log_score(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     per : {"case", "annotation"}, default "case"
-        Whether every case counts once, or every label.
+        Whether each case or each label counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -313,20 +313,20 @@ def top_label_brier(
 ) -> float:
     """Return the mean squared distance between the confidence and whether a rater agrees.
 
-    It cannot tell anything of the classes that were not predicted.
+    It says nothing about the classes that were not predicted.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     per : {"case", "annotation"}, default "case"
-        Whether every case counts once, or every label.
+        Whether each case or each label counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------

@@ -41,23 +41,23 @@ def ccc_curve(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     confidence : array-like of shape (N,), default None
         Ranks the cases instead of the largest probability; any number that is higher where the
         model is surer. What is predicted still follows from `probs`.
     outside : array-like of shape (M,) or (M, K), default None
-        Confidences of out-of-distribution cases, or their class probabilities, of which the
-        largest counts. Whatever was predicted for them is wrong; each counts once.
+        Confidences of out-of-distribution cases, or their class probabilities, of which the largest
+        is used. Every prediction for them counts as wrong, with weight 1.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     question : {"top_label", "positive"}, default "top_label"
-        Is the predicted class right; or, of two classes, is it class 1.
+        Whether the predicted class is right, or whether it is class 1 of two.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def auccc(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
         What the raters said, or one class per case. With several raters a case is partly right
         and partly wrong.
@@ -120,22 +120,22 @@ def auccc(
         Ranks the cases instead of the largest probability; any number that is higher where the
         model is surer. What is predicted still follows from `probs`.
     outside : array-like of shape (M,) or (M, K), default None
-        Confidences of out-of-distribution cases, or their class probabilities, of which the
-        largest counts. Whatever was predicted for them is wrong; each counts once.
+        Confidences of out-of-distribution cases, or their class probabilities, of which the largest
+        is used. Every prediction for them counts as wrong, with weight 1.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     question : {"top_label", "positive"}, default "top_label"
         Is the predicted class right; or, of two classes, is it class 1: the area under the ROC.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
     float
-        0.5 for a confidence that says nothing, 1 where every right prediction stands above every
-        wrong one (CCC section 2.2).
+        0.5 for an uninformative confidence, 1 if every right prediction ranks above every wrong one
+        (CCC section 2.2).
 
     Raises
     ------
@@ -184,27 +184,27 @@ def aurc(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     confidence : array-like of shape (N,), default None
-        Ranks the cases instead of the largest probability.
+        Confidence that ranks the cases, instead of the largest probability.
     outside : array-like of shape (M,) or (M, K), default None
-        Confidences of out-of-distribution cases, or their class probabilities, of which the
-        largest counts. Whatever was predicted for them is wrong; each counts once.
+        Confidences of out-of-distribution cases, or their class probabilities, of which the largest
+        is used. Every prediction for them counts as wrong, with weight 1.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     question : {"top_label", "positive"}, default "top_label"
-        Is the predicted class right; or, of two classes, is it class 1.
+        Whether the predicted class is right, or whether it is class 1 of two.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
     float
-        0 where every prediction is right; lower is better.
+        0 if every prediction is right; lower is better.
 
     See Also
     --------
@@ -244,27 +244,27 @@ def augrc(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     confidence : array-like of shape (N,), default None
-        Ranks the cases instead of the largest probability.
+        Confidence that ranks the cases, instead of the largest probability.
     outside : array-like of shape (M,) or (M, K), default None
-        Confidences of out-of-distribution cases, or their class probabilities, of which the
-        largest counts. Whatever was predicted for them is wrong; each counts once.
+        Confidences of out-of-distribution cases, or their class probabilities, of which the largest
+        is used. Every prediction for them counts as wrong, with weight 1.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     question : {"top_label", "positive"}, default "top_label"
-        Is the predicted class right; or, of two classes, is it class 1.
+        Whether the predicted class is right, or whether it is class 1 of two.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
     float
-        0 where every prediction is right, 0.5 where every one is wrong; lower is better.
+        0 if every prediction is right, 0.5 if every one is wrong; lower is better.
 
     See Also
     --------

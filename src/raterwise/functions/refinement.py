@@ -19,7 +19,7 @@ def refinement_loss(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the squared loss that would be left if every bin were calibrated.
+    """Return the squared loss that would remain if every bin were calibrated.
 
     RL = L_sq - CL (LH eq 5). It cannot tell whether the model or the raters are to blame: it is
     dispersion loss plus irreducible loss.
@@ -27,20 +27,20 @@ def refinement_loss(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     estimator : {"debiased", "plugin"}, default "debiased"
         "debiased" does not count what chance adds to a bin as a gap; it needs equal case
         weights.
     singletons : {"zero", "plugin"}, default "zero"
         What a bin with one case adds to the calibration loss.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -87,20 +87,20 @@ def grouping_loss(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, two labels per case or more.
+        The raters' labels, with at least two per case.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     estimator : {"debiased", "plugin"}, default "debiased"
         "debiased" subtracts what is within cases, and may be negative; it needs equal case
         weights.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with fewer than two labels.
+        Whether cases with fewer than two labels are an error or are left out.
 
     Returns
     -------

@@ -36,25 +36,25 @@ def robust_ece(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     bins : int, default 15
-        How many bins of equal width.
+        Number of equal-width bins.
     sigma : float, default 0.1
         The standard deviation of the Gaussian.
     observed_bins_only : bool, default False
         Leave out the bins that hold no observed confidence, as the released code does.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
-        What is asked of a case: is the predicted class right; of two classes, is it class 1; is it
-        class k, the mean over all classes; is the predicted class right, the cases predicted as
-        each class apart.
+        What is asked of each case: whether the predicted class is right; whether it is class 1 of
+        two; whether it is class k, averaged over all classes; or whether the predicted class is
+        right, separately for the cases predicted as each class.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -101,9 +101,9 @@ def robust_ece_mixture(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     samples : array-like of shape (S, N, K) or (S, N), or None
         Class probabilities under test-time augmentation; the mixture of a case is fitted to the S
         probabilities of its predicted class. None where `mixtures` is given.
@@ -112,17 +112,17 @@ def robust_ece_mixture(
     seed : int, default 0
         Of the fit of the mixtures.
     bins : int, default 15
-        How many bins of equal width.
+        Number of equal-width bins.
     mixtures : tuple of three array-like of shape (N, components), default None
         Instead of samples, fitted mixtures: weights, means, standard deviations.
     observed_bins_only : bool, default False
         Leave out the bins that hold no observed confidence, as the released code does.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------

@@ -32,27 +32,28 @@ def ici(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     positive : int, default None
-        The class that is asked about, against the rest. By default class 1 of two classes; of
-        more, each class in turn, and the mean of the results.
+        The positive class, against the rest. By default class 1 of two; with more classes, each
+        class in turn, averaged.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case: a case of which the fraction μ of its
-        raters say yes is a positive of mass μ and a negative of mass 1 - μ.
+        Whether each label or each case counts once. In the second case, if a fraction μ of the
+        raters say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
     ordered : bool, default False
-        Whether the classes are ordered: the probability is then that of class k or higher.
+        Whether the classes are ordered; the probability is then that of class k or higher.
     span : float, default 0.75
-        The part of all labels that a local fit rests on, at most 1.
+        Share of all labels used in each local fit, at most 1.
     degree : {1, 2}, default 2
-        Of the local polynomial.
+        Degree of the local polynomial.
     surface : {"interpolate", "direct"}, default "interpolate"
-        As R does by default, local fits at a few places joined by cubics; or one at every score.
+        Local fits at a few places joined by cubics, as R does by default; or a local fit at every
+        score.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -108,27 +109,28 @@ def e50(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     positive : int, default None
-        The class that is asked about, against the rest. By default class 1 of two classes; of
-        more, each class in turn, and the mean of the results.
+        The positive class, against the rest. By default class 1 of two; with more classes, each
+        class in turn, averaged.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case: a case of which the fraction μ of its
-        raters say yes is a positive of mass μ and a negative of mass 1 - μ.
+        Whether each label or each case counts once. In the second case, if a fraction μ of the
+        raters say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
     ordered : bool, default False
-        Whether the classes are ordered: the probability is then that of class k or higher.
+        Whether the classes are ordered; the probability is then that of class k or higher.
     span : float, default 0.75
-        The part of all labels that a local fit rests on, at most 1.
+        Share of all labels used in each local fit, at most 1.
     degree : {1, 2}, default 2
-        Of the local polynomial.
+        Degree of the local polynomial.
     surface : {"interpolate", "direct"}, default "interpolate"
-        As R does by default, local fits at a few places joined by cubics; or one at every score.
+        Local fits at a few places joined by cubics, as R does by default; or a local fit at every
+        score.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -183,27 +185,28 @@ def e90(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     positive : int, default None
-        The class that is asked about, against the rest. By default class 1 of two classes; of
-        more, each class in turn, and the mean of the results.
+        The positive class, against the rest. By default class 1 of two; with more classes, each
+        class in turn, averaged.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case: a case of which the fraction μ of its
-        raters say yes is a positive of mass μ and a negative of mass 1 - μ.
+        Whether each label or each case counts once. In the second case, if a fraction μ of the
+        raters say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
     ordered : bool, default False
-        Whether the classes are ordered: the probability is then that of class k or higher.
+        Whether the classes are ordered; the probability is then that of class k or higher.
     span : float, default 0.75
-        The part of all labels that a local fit rests on, at most 1.
+        Share of all labels used in each local fit, at most 1.
     degree : {1, 2}, default 2
-        Of the local polynomial.
+        Degree of the local polynomial.
     surface : {"interpolate", "direct"}, default "interpolate"
-        As R does by default, local fits at a few places joined by cubics; or one at every score.
+        Local fits at a few places joined by cubics, as R does by default; or a local fit at every
+        score.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------

@@ -32,26 +32,26 @@ def auroc(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     positive : int, default None
-        The class to look for. If left out, class 1 of two; of more, each class against the rest,
-        and the mean over those that have a value.
+        The positive class. By default class 1 of two; with more classes, each class against the
+        rest, averaged over those that have a value.
     ordered : bool, default False
-        Whether the classes are ordered: class k or higher is then looked for, k the class named or
-        each but the lowest in turn.
+        Whether the classes are ordered. A positive is then class k or higher, where k is the class
+        given or each class but the lowest in turn.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
     float
-        0.5 for probabilities that say nothing, 1 where every positive stands above every negative.
+        0.5 for uninformative probabilities, 1 if every positive ranks above every negative.
 
     Raises
     ------
@@ -100,26 +100,26 @@ def average_precision(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     positive : int, default None
-        The class to look for. If left out, class 1 of two; of more, each class against the rest,
-        and the mean over those that have a value.
+        The positive class. By default class 1 of two; with more classes, each class against the
+        rest, averaged over those that have a value.
     ordered : bool, default False
-        Whether the classes are ordered: class k or higher is then looked for, k the class named or
-        each but the lowest in turn.
+        Whether the classes are ordered. A positive is then class k or higher, where k is the class
+        given or each class but the lowest in turn.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
     float
-        The prevalence for probabilities that say nothing, 1 where every positive stands above.
+        The prevalence for uninformative probabilities, 1 if every positive ranks above.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def sensitivity(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the part of the positives that test positive: TP / (TP + FN), the recall.
+    """Return the share of positives that test positive: TP / (TP + FN), the recall.
 
     Of the labels of the positive class, those whose case has a probability of at least the
     threshold.
@@ -167,23 +167,23 @@ def sensitivity(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     threshold : float, default 0.5
-        A probability of at least this is a positive test.
+        A probability of at least this counts as a positive test.
     positive : int, default None
-        The class to look for. If left out, class 1 of two; of more, each class against the rest,
-        and the mean over those that have a value.
+        The positive class. By default class 1 of two; with more classes, each class against the
+        rest, averaged over those that have a value.
     ordered : bool, default False
-        Whether the classes are ordered: class k or higher is then looked for, k the class named or
-        each but the lowest in turn.
+        Whether the classes are ordered. A positive is then class k or higher, where k is the class
+        given or each class but the lowest in turn.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -230,30 +230,30 @@ def specificity(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the part of the negatives that test negative: TN / (TN + FP).
+    """Return the share of negatives that test negative: TN / (TN + FP).
 
     Of the labels of other classes, those whose case has a probability below the threshold.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     threshold : float, default 0.5
-        A probability of at least this is a positive test.
+        A probability of at least this counts as a positive test.
     positive : int, default None
-        The class to look for. If left out, class 1 of two; of more, each class against the rest,
-        and the mean over those that have a value.
+        The positive class. By default class 1 of two; with more classes, each class against the
+        rest, averaged over those that have a value.
     ordered : bool, default False
-        Whether the classes are ordered: class k or higher is then looked for, k the class named or
-        each but the lowest in turn.
+        Whether the classes are ordered. A positive is then class k or higher, where k is the class
+        given or each class but the lowest in turn.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------

@@ -19,29 +19,29 @@ def observed_expected_ratio(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return how many positives the raters saw for every one expected: Σ w μ / Σ w p.
+    """Return observed over expected positives: Σ w μ / Σ w p.
 
-    1 is right on average; above 1 the probabilities are too low. It says nothing about whether
-    high probabilities are too high and low ones too low.
+    1 is right on average; above 1 the probabilities are too low. Errors in opposite directions can
+    cancel.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     positive : int, default None
-        The class that is asked about, against the rest. By default class 1 of two classes; of
-        more, each class in turn, and the mean of the results.
+        The positive class, against the rest. By default class 1 of two; with more classes, each
+        class in turn, averaged.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case: a case of which the fraction μ of its
-        raters say yes is a positive of mass μ and a negative of mass 1 - μ.
+        Whether each label or each case counts once. In the second case, if a fraction μ of the
+        raters say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
     ordered : bool, default False
-        Whether the classes are ordered: the probability is then that of class k or higher.
+        Whether the classes are ordered; the probability is then that of class k or higher.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -84,34 +84,34 @@ def calibration_intercept(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return calibration in the large: a of log odds = a + log(p / (1 - p)), the slope held at 1.
+    """Return calibration in the large: a in log odds = a + log(p / (1 - p)), with slope 1.
 
     What to add to the model's log odds so that its mean probability is right, as R's
-    `glm(y ~ offset(qlogis(p)))` and CalibrationCurves; above 0 the probabilities are too low. The
-    intercept that `rms::val.prob` prints is that of a fit with a free slope, another number.
+    `glm(y ~ offset(qlogis(p)))` and CalibrationCurves; above 0 the probabilities are too low.
+    `rms::val.prob` prints the intercept of a fit with a free slope, which is a different number.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     positive : int, default None
-        The class that is asked about, against the rest. By default class 1 of two classes; of
-        more, each class in turn, and the mean of the results.
+        The positive class, against the rest. By default class 1 of two; with more classes, each
+        class in turn, averaged.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case: a case of which the fraction μ of its
-        raters say yes is a positive of mass μ and a negative of mass 1 - μ.
+        Whether each label or each case counts once. In the second case, if a fraction μ of the
+        raters say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
     ordered : bool, default False
-        Whether the classes are ordered: the probability is then that of class k or higher.
+        Whether the classes are ordered; the probability is then that of class k or higher.
     clip : float, default None
         Probabilities below it are moved to it, and those above 1 - clip to that. By default none
         is, and a probability of exactly 0 or 1, whose log odds are infinite, is an error that
         says how many there are.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------
@@ -157,33 +157,33 @@ def calibration_slope(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return b of log odds = a + b log(p / (1 - p)): Cox's recalibration.
+    """Return b in log odds = a + b log(p / (1 - p)): Cox's recalibration slope.
 
-    Below 1 the probabilities are too extreme, as of an overfitted model; above 1 not extreme
-    enough. It is `rms::val.prob`'s Slope and that of R's `glm(y ~ qlogis(p))`.
+    Below 1 the probabilities are too extreme, as for an overfitted model; above 1 they are not
+    extreme enough. It equals the Slope of `rms::val.prob` and of R's `glm(y ~ qlogis(p))`.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     positive : int, default None
-        The class that is asked about, against the rest. By default class 1 of two classes; of
-        more, each class in turn, and the mean of the results.
+        The positive class, against the rest. By default class 1 of two; with more classes, each
+        class in turn, averaged.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case: a case of which the fraction μ of its
-        raters say yes is a positive of mass μ and a negative of mass 1 - μ.
+        Whether each label or each case counts once. In the second case, if a fraction μ of the
+        raters say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
     ordered : bool, default False
-        Whether the classes are ordered: the probability is then that of class k or higher.
+        Whether the classes are ordered; the probability is then that of class k or higher.
     clip : float, default None
         Probabilities below it are moved to it, and those above 1 - clip to that. By default none
         is, and a probability of exactly 0 or 1, whose log odds are infinite, is an error that
         says how many there are.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------

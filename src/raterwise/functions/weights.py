@@ -15,7 +15,7 @@ from raterwise.predictions import Predictions
 
 
 def optimal_weights(probs: ArrayLike, labels: Labels | ArrayLike) -> NDArray[np.float64]:
-    """Return the case weights with which the expected squared loss varies least.
+    """Return the case weights that minimise the variance of the expected squared loss.
 
     With n_i raters the loss of case i varies by A + B / n_i (LH appendix B.1): A between cases, B
     between the raters of a case, both estimated here. The weights are proportional to
@@ -25,9 +25,9 @@ def optimal_weights(probs: ArrayLike, labels: Labels | ArrayLike) -> NDArray[np.
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
 
     Returns
     -------

@@ -41,7 +41,7 @@ class Difference:
     Parameters
     ----------
     metric : str
-        Its name.
+        Name of the metric.
     first, second : str
         The models.
     difference : float

@@ -208,7 +208,7 @@ def read_cases(
     loose_ids: bool = False,
     on_unrated: OnUnrated = "error",
 ) -> Predictions:
-    """Return the cases of a table of predictions and a table of ratings, joined by their ids.
+    """Read a table of predictions and a table of ratings, joined by case id.
 
     Reads what `raterwise evaluate` reads, by the same rules: CSV as spreadsheets and programs
     export it, Excel, Parquet, Arrow and NPZ.
@@ -261,7 +261,7 @@ def read_cases(
         Ids may differ between the files in capitals, leading zeros, blanks and dashes, the folder
         and the ending of a file: IMG_001.PNG is img-1.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
 
     Returns
     -------

@@ -25,7 +25,7 @@ class CaseFiles:
     Parameters
     ----------
     case : str
-        Its name.
+        Name of the metric.
     probabilities : Path
         The file of the model's probabilities.
     raters : tuple of Path

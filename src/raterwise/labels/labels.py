@@ -33,14 +33,14 @@ from raterwise.types import Integers
 class Labels(LabelTable):
     """The labels of N cases by any number of raters, K classes.
 
-    Made by `from_classes`, `from_ratings`, `from_counts` or `from_long`. Single labels are kept
-    as they come, and the histogram (N, K) is made only when somebody asks for it. `len`, `shape`
-    and indexing work as for an array with a row per case, so that scikit-learn can split it.
+    Made by `from_classes`, `from_ratings`, `from_counts` or `from_long`. Single labels are stored
+    as given, and the histogram (N, K) is made only when it is needed. `len`, `shape` and indexing
+    work as for an array with one row per case, so scikit-learn can split it.
 
     Attributes
     ----------
     num_classes : int
-        K.
+        Number of classes, K.
     classes : array of shape (N,) or None
         The label of each case where every case has exactly one.
     histogram : array of shape (N, K) or None
@@ -48,7 +48,7 @@ class Labels(LabelTable):
     ratings : Ratings or None
         Who said what, where that is known.
     class_names : tuple of str or None
-        A name for each class.
+        Names of the classes.
     case_ids : tuple or None
         What the cases are called.
     inferred : bool
@@ -91,7 +91,7 @@ class Labels(LabelTable):
             K, at least 2. By default as many as there are names, or categories, or else the
             largest class that occurs and one, which probabilities of more classes raise to theirs.
         class_names : sequence of str, default None
-            A name for each class, in order; by default the categories.
+            Names of the classes, in order; by default the categories.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class Labels(LabelTable):
         missing : float, str or collection of them, default -1
             What stands for no rating, besides NaN, None, NA and what a masked array hides.
         class_names : sequence of str, default None
-            A name for each class, in order; by default the categories.
+            Names of the classes, in order; by default the categories.
 
         Returns
         -------
@@ -180,7 +180,7 @@ class Labels(LabelTable):
         num_classes : int, default None
             K, at least 2; by default as in `from_classes`.
         class_names : sequence of str, default None
-            A name for each class, in order; by default the categories.
+            Names of the classes, in order; by default the categories.
         missing : float, str or collection of them, default -1
             What stands for no rating, besides NaN, None and NA.
         duplicates : {"error", "keep", "average", "last"}, default None
@@ -239,7 +239,7 @@ class Labels(LabelTable):
         c : array-like of shape (N, K)
             Whole numbers, not negative.
         class_names : sequence of str, default None
-            A name for each class.
+            Names of the classes.
 
         Returns
         -------
@@ -285,7 +285,7 @@ class Labels(LabelTable):
         num_classes : int, default None
             K, at least 2; by default as in `from_classes`.
         class_names : sequence of str, default None
-            A name for each class, in order; by default the categories.
+            Names of the classes, in order; by default the categories.
         order : iterable, default None
             The ids of the cases in the order wanted; otherwise that in which items first appear.
         missing : float, str or collection of them, default ()

@@ -83,40 +83,41 @@ def evaluate_multilabel(
     names : sequence of str, default None
         The findings' names.
     metrics : str or sequence of str, default "all"
-        "all", or names such as "ece,brier" or ["ece", "brier"]; the name of a group, such as
-        "clinical", stands for its metrics.
+        "all", names such as "ece,brier" or ["ece", "brier"], or the name of a group of metrics,
+        such as "clinical".
     groups : array-like of shape (N,), default None
-        The patient of each case: patients, not cases, are resampled.
+        The patient of each case; whole patients are then resampled.
     resamples : int, default 1000
-        How many, for the intervals; 0 gives values without intervals.
+        Number of resamples for the intervals; 0 gives values without intervals.
     level : float, default 0.95
-        Of confidence.
+        Confidence level of the intervals.
     seed : int, default 0
-        Of the resamples.
+        Seed of the resamples.
     ratings : array-like of shape (N, L, R), default None
         What each of R raters said, in place of both counts: 1 or 0; -1 and NaN are no rating.
     unit : {"cases", "raters", "both"}, default "cases"
         What is a sample of a population: cases (patients, where `groups` names them), raters, or
         both at once. Raters need `ratings`: counts do not say who said what.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
+        Number of equal-width bins, or their edges from 0 to 1, for every binned metric.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
         What is asked of a case, as in `evaluate`; by default calibration errors ask "positive".
     per : {"annotation", "case"}, default None
-        Whether every label counts once, or every case, as in `evaluate`.
+        Whether each label or each case counts once, as in `evaluate`.
     threshold : float, default None
-        A probability of at least this is a positive test, in every metric at a threshold; 0.5 if
-        left out.
+        A probability of at least this counts as a positive test, in every metric with a threshold;
+        0.5 by default.
     options : mapping of str to mapping, default None
-        By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
+        Options of individual metrics: {"robust_ece": {"sigma": 0.05}}.
     weights : array-like of shape (N,), default None
-        How much each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     interval : {"auto", "percentile", "bias_corrected"}, default "auto"
         How intervals are made, as in `evaluate`.
     on_unrated : {"error", "drop"}, default "error"
         "drop" leaves a case out of the findings that nobody rated.
     on_single : {"error", "drop"}, default "error"
-        What a metric does about cases with fewer labels than it needs.
+        What a metric does if cases have fewer labels than it needs: it is undefined, or it leaves
+        these cases out.
     subgroups : mapping of str to array-like, data frame, or array-like of shape (N,), default None
         What tells cases apart: {"scanner": values}, as in `evaluate`.
     subgroup_metrics : str or sequence of str, default None
@@ -125,9 +126,9 @@ def evaluate_multilabel(
         How frequent each finding is in use, and where its probabilities are right, as in
         `evaluate`; one number is for all of them.
     threads : int, default None
-        How many to use; by default as many as the machine has cores.
+        Number of threads; by default one per core.
     progress : callable, default None
-        Called with a description and the fraction done.
+        Function called with a description and the fraction done.
 
     Returns
     -------

@@ -67,7 +67,7 @@ class StudyPlan:
     metric : str
         What the study measures.
     level : float
-        Of the intervals.
+        Confidence level of the intervals.
     designs : tuple of Design
         Every number of cases with every number of raters.
     pilot_cases : int, default None

@@ -76,23 +76,24 @@ def plan(
         How often each case of the pilot counts. The study is taken to have cases of such weights:
         one that is sampled, and weighted, as the pilot was.
     level : float, default 0.95
-        Of confidence.
+        Confidence level of the intervals.
     bins : int or array-like, default 15
         How many bins of equal width, or their edges from 0 to 1, of a metric with bins.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
         What the metric asks of a case, as in `evaluate`.
     per : {"annotation", "case"}, default None
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     options : mapping, default None
-        The metric's own, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma": 0.05}.
+        Options of the metric, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma":
+        0.05}.
     repeats : int, default 20
         Simulated studies per design, where there is no formula.
     resamples : int, default 200
         For the interval of each of them.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
     progress : callable, default None
-        Called with a description and the fraction done.
+        Function called with a description and the fraction done.
 
     Returns
     -------

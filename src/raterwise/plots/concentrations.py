@@ -85,7 +85,7 @@ class OptimalConcentrationDisplay:
         Parameters
         ----------
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
 
         Returns
         -------

@@ -34,7 +34,7 @@ class _Decisions:
         results : Results
             Of `evaluate` with "auroc", of two classes.
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
 
         Returns
         -------
@@ -97,11 +97,11 @@ class DecisionDisplay(_Decisions):
         Parameters
         ----------
         probs : array-like of shape (N, K) or (N,), or mapping of str to these
-            Class probabilities; (N,) are those of class 1 of two.
+            Class probabilities; with shape (N,), the probability of class 1 of two.
         labels : Labels or array-like of shape (N,)
-            What the raters said, or one class per case.
+            The raters' labels, or one class per case.
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
         **options : Any
             Those of `raterwise.decision_curve`, such as `groups` and `positive`.
 
@@ -125,7 +125,7 @@ class DecisionDisplay(_Decisions):
         Parameters
         ----------
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
 
         Returns
         -------
@@ -199,11 +199,11 @@ class OutcomeDisplay(_Decisions):
         Parameters
         ----------
         probs : array-like of shape (N, K) or (N,)
-            Class probabilities; (N,) are those of class 1 of two.
+            Class probabilities; with shape (N,), the probability of class 1 of two.
         labels : Labels or array-like of shape (N,)
-            What the raters said, or one class per case.
+            The raters' labels, or one class per case.
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
         **options : Any
             Those of `raterwise.decision_curve`, such as `positive` and `weights`.
 
@@ -227,7 +227,7 @@ class OutcomeDisplay(_Decisions):
         Parameters
         ----------
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
         bins : int, default 20
             How many bars; a divisor of 100.
 

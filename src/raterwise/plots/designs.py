@@ -55,7 +55,7 @@ class StabilityDisplay:
         curves : mapping of str to SubsampleCurve
             What `stability.subsample_curve` returned, by the name to show.
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
 
         Returns
         -------
@@ -78,7 +78,7 @@ class StabilityDisplay:
         Parameters
         ----------
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class PlanDisplay:
         budget : float, default None
             In readings: marks the best design that it pays for.
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
 
         Returns
         -------
@@ -182,7 +182,7 @@ class PlanDisplay:
         Parameters
         ----------
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
         budget : float, default None
             In readings: marks the best design that it pays for.
 

@@ -67,7 +67,7 @@ class CalibrationDispersionDisplay:
         models : mapping of str to Results, or Results
             The results of each model, by name; or the results of one.
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
 
         Returns
         -------
@@ -97,7 +97,7 @@ class CalibrationDispersionDisplay:
         Parameters
         ----------
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
 
         Returns
         -------

@@ -78,24 +78,24 @@ class ReliabilityDisplay:
         Parameters
         ----------
         probs : array-like of shape (N, K) or (N,)
-            Class probabilities; (N,) are those of class 1 of two.
+            Class probabilities; with shape (N,), the probability of class 1 of two.
         labels : Labels or array-like of shape (N,)
-            What the raters said, or one class per case.
+            The raters' labels, or one class per case.
         question : {"top_label", "positive", "per_class", "disagreement"}, default None
             What is asked of a case; by default what the display is about, or "per_class" with
             `of_class`.
         of_class : int, default None
             Draw that of one class's probability.
         bins : int or array-like, default 15
-            How many bins of equal width, or their edges from 0 to 1.
+            Number of equal-width bins, or their edges from 0 to 1.
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
         name : str, default None
-            For the legend.
+            Name in the legend.
         histogram : bool, default True
-            Whether to draw how many cases each bin holds.
+            Whether to draw the number of cases in each bin.
         colour : str, default None
-            Of the curve; by default the next of the palette.
+            Colour of the curve; by default the next in the palette.
         **options : Any
             Those of `curves.reliability_curve`, such as `groups` and `resamples`.
 
@@ -138,13 +138,13 @@ class ReliabilityDisplay:
             The name of a class; by default the diagram is that of the predicted class.
             Disagreement has no classes.
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
         name : str, default None
-            For the legend.
+            Name in the legend.
         histogram : bool, default True
-            Whether to draw how many cases each bin holds.
+            Whether to draw the number of cases in each bin.
         colour : str, default None
-            Of the curve; by default the next of the palette.
+            Colour of the curve; by default the next in the palette.
 
         Returns
         -------
@@ -196,13 +196,13 @@ class ReliabilityDisplay:
         Parameters
         ----------
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
         name : str, default None
-            For the legend.
+            Name in the legend.
         histogram : bool, default True
-            Whether to draw how many cases each bin holds.
+            Whether to draw the number of cases in each bin.
         colour : str, default None
-            Of the curve; by default the next of the palette.
+            Colour of the curve; by default the next in the palette.
         **line : Any
             For matplotlib's `plot`.
 

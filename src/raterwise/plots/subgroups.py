@@ -32,7 +32,7 @@ class SubgroupDisplay:
     subgroups : sequence of Subgroup
         The levels, in the order in which they are drawn.
     level : float, default 0.95
-        Of the intervals.
+        Confidence level of the intervals.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class SubgroupDisplay:
         variables : sequence of str, default None
             Those to draw; by default all.
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
 
         Returns
         -------

@@ -62,18 +62,18 @@ class _CurveDisplay(ABC):
         Parameters
         ----------
         probs : array-like of shape (N, K) or (N,)
-            Class probabilities; (N,) are those of class 1 of two.
+            Class probabilities; with shape (N,), the probability of class 1 of two.
         labels : Labels or array-like of shape (N,)
-            What the raters said, or one class per case.
+            The raters' labels, or one class per case.
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
         name : str, default None
-            For the legend.
+            Name in the legend.
         threshold : float, default None
             Marks an operating point: accept from this confidence, or test positive from this
             probability.
         colour : str, default None
-            Of the curve; by default the next of the palette.
+            Colour of the curve; by default the next in the palette.
         **options : Any
             Those of `curves.threshold_curve`, `raterwise.roc_curve` or
             `raterwise.precision_recall_curve`, whose curve it is, such as `groups`.
@@ -108,14 +108,14 @@ class _CurveDisplay(ABC):
         Parameters
         ----------
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
         name : str, default None
-            For the legend.
+            Name in the legend.
         threshold : float, default None
             Marks an operating point: accept from this confidence, or test positive from this
             probability.
         colour : str, default None
-            Of the curve; by default the next of the palette.
+            Colour of the curve; by default the next in the palette.
         **line : Any
             For matplotlib's `plot`.
 
@@ -198,13 +198,13 @@ class _ConfidenceDisplay(_CurveDisplay):
         results : Results
             Of `evaluate` with "auccc".
         ax : Axes, default None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
         name : str, default None
-            For the legend.
+            Name in the legend.
         threshold : float, default None
             Marks an operating point: accept from this confidence.
         colour : str, default None
-            Of the curve; by default the next of the palette.
+            Colour of the curve; by default the next in the palette.
 
         Returns
         -------

@@ -45,17 +45,17 @@ class Predictions:
     Parameters
     ----------
     probs : ndarray of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels
-        What the raters said.
+        The raters' labels.
     weights : ndarray of shape (N,), default None
-        How much each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     groups : ndarray of shape (N,), default None
         The patient of each case as codes 0 … G-1.
     group_ids : tuple, default ()
         What each of these codes stands for.
     class_names : tuple of str, default None
-        A name for each class.
+        Names of the classes.
     belief : Belief, default None
         The belief that the probabilities are the mean of, where there is one.
     tolerance : float, default 1e-4
@@ -138,21 +138,21 @@ class Predictions:
         Parameters
         ----------
         probs : array-like of shape (N, K) or (N,)
-            Class probabilities; (N,) are those of class 1 of two.
+            Class probabilities; with shape (N,), the probability of class 1 of two.
         labels : Labels or array-like of shape (N,)
-            What the raters said, or one class per case.
+            The raters' labels, or one class per case.
         weights : array-like of shape (N,), default None
             How much each case counts. Cases of weight 0 are left out, and counted in `dropped`.
         groups : array-like of shape (N,), default None
             The patient of each case.
         class_names : sequence of str, default None
-            A name for each class; by default what the labels call them.
+            Names of the classes; by default those of the labels.
         belief : Belief, default None
             The belief that the probabilities are the mean of.
         on_unrated : {"error", "drop"}, default "error"
-            What to do about cases that nobody rated.
+            Whether unrated cases are an error or are left out.
         confidence : array-like of shape (N,), default None
-            Ranks the cases instead of the largest probability.
+            Confidence that ranks the cases, instead of the largest probability.
         outside : array-like of shape (M,) or (M, K), default None
             Confidences of cases from elsewhere, or their class probabilities.
         draws : Draws, default None

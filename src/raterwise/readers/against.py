@@ -54,18 +54,18 @@ def against_readers(
     level: float = 0.95,
     seed: int = 0,
 ) -> AgainstReaders:
-    """Return the model beside the readers, each judged against the other readers.
+    """Compare the model with the readers, each evaluated against the other readers.
 
-    For each rater the cases that somebody else rated too are taken; the labels of the others are
-    the reference, what the rater said is a prediction of certainty, and the model is judged on the
-    same cases against the same labels. Means over raters are weighted by their readings. Intervals
-    leave out one patient (or case) at a time, from the model and all raters at once; they are for
-    these readers.
+    For each rater, take the cases that somebody else rated too. The labels of the others are the
+    reference, and the rater's own label is a prediction with probability 1. The model is evaluated
+    on the same cases against the same labels. Means over raters are weighted by their readings.
+    Intervals leave out one patient (or case) at a time, for the model and all raters together; they
+    hold for these readers.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+        Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels
         What the raters said, with who said it: `from_ratings`, `from_long` or `from_frame`.
     metrics : str or sequence of str, default None
@@ -76,9 +76,9 @@ def against_readers(
     options : mapping of str to mapping, default None
         By metric, options of its own: {"sensitivity": {"threshold": 0.2}}.
     weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+        Weight of each case; 1 by default.
     level : float, default 0.95
-        Of confidence.
+        Confidence level of the intervals.
     seed : int, default 0
         Of pooling patients where there are more than a few thousand.
 

@@ -46,7 +46,7 @@ class Yardstick:
 
 @dataclass(frozen=True)
 class Reader:
-    """One rater against the others of the same cases, and the model there.
+    """One rater, and the model, against the other raters of the same cases.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class AgainstReaders:
-    """The model beside the readers, each against the other readers.
+    """The model compared with the readers, each evaluated against the other readers.
 
     Attributes
     ----------

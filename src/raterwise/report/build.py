@@ -34,7 +34,7 @@ def write_report(results: Results, path: str | PathLike[str], **parts: Any) -> N
     results : Results
         Of `evaluate` or its kin.
     path : str or path
-        The file; it is written whole or not at all.
+        The file to write. It is written completely or not at all.
     **parts : Any
         Further things to show, as in `report_html`.
 

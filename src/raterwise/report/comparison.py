@@ -49,9 +49,9 @@ def write_comparison(
     Parameters
     ----------
     comparison : Comparison
-        What `compare` returned.
+        The result of `compare`.
     path : str or path
-        The file; it is written whole or not at all.
+        The file to write. It is written completely or not at all.
     title : str, default "Which model's probabilities can be trusted?"
         The heading.
     findings : mapping of str to Comparison, optional
@@ -82,7 +82,7 @@ def comparison_html(
     Parameters
     ----------
     comparison : Comparison
-        What `compare` returned.
+        The result of `compare`.
     title : str, default "Which model's probabilities can be trusted?"
         The heading.
     findings : mapping of str to Comparison, optional

@@ -40,7 +40,7 @@ def as_csv(comparison: Any, findings: Mapping[str, Any] | None = None) -> str:
     Parameters
     ----------
     comparison : Comparison
-        What `compare` returned.
+        The result of `compare`.
     findings : mapping of str to Comparison, optional
         Of each finding: they follow the means, which have no finding.
 
@@ -82,7 +82,7 @@ def as_markdown(comparison: Any) -> str:
     Parameters
     ----------
     comparison : Comparison
-        What `compare` returned.
+        The result of `compare`.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def as_latex(comparison: Any) -> str:
     Parameters
     ----------
     comparison : Comparison
-        What `compare` returned.
+        The result of `compare`.
 
     Returns
     -------

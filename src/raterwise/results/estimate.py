@@ -15,7 +15,7 @@ NUMBERS = ("value", "low", "high", "debiased", "bound", "p_value", "std", "undef
 
 @dataclass(frozen=True, repr=False)
 class Estimate:
-    """The value of one metric with its interval; or why it has none.
+    """The value of one metric with its interval, or the reason why it has none.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class LevelDifference:
     Parameters
     ----------
     metric : str
-        Its name.
+        Name of the metric.
     difference : float
         Of the level minus all other cases.
     low, high : float, default None

@@ -69,7 +69,7 @@ class Exports:
         Parameters
         ----------
         path : str or path, default None
-            The file to write, whole or not at all.
+            The file to write. It is written completely or not at all.
         part : {"metrics", "subgroups"}, default "metrics"
             The metrics, or a row for each level of each sub-group and metric.
 
@@ -93,7 +93,7 @@ class Exports:
         Parameters
         ----------
         path : str or path, default None
-            The file to write, whole or not at all.
+            The file to write. It is written completely or not at all.
         part : {"metrics", "subgroups"}, default "metrics"
             The metrics, or a row for each level of each sub-group and metric.
 
@@ -121,7 +121,7 @@ class Exports:
         Parameters
         ----------
         path : str or path, default None
-            The file to write, whole or not at all.
+            The file to write. It is written completely or not at all.
         part : {"metrics", "subgroups"}, default "metrics"
             The metrics, or a row for each level of each sub-group and metric.
 
@@ -152,7 +152,7 @@ class Exports:
         Parameters
         ----------
         path : str or path, default None
-            The file to write, whole or not at all.
+            The file to write. It is written completely or not at all.
         style : {"tripod"}, default "tripod"
             The guidance that it follows: TRIPOD+AI, and CLAIM for imaging.
 

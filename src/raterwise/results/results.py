@@ -30,7 +30,7 @@ OWN_NOUNS = ("bad images", "voxels")
 
 @dataclass(frozen=True, eq=False)
 class Results(Exports, Mapping[str, Estimate]):
-    """Estimates by name, with the facts about the data and the options they were made with.
+    """Estimates by name, with facts about the data and the options used.
 
     A mapping: `results["ece"]` is an `Estimate`, `list(results)` are the metrics.
 

@@ -83,7 +83,7 @@ def evaluate(
     ignore_label : int, default None
         The label of voxels that a rater left out.
     class_names : sequence of str, default None
-        A name for each class.
+        Names of the classes.
     unit : {"cases", "raters", "both"}, default "cases"
         What is a sample of a population: images (patients, where cases name them), raters, or both
         at once. With raters every panel of them that the resamples draw is measured (3 raters: 10
@@ -92,24 +92,24 @@ def evaluate(
         Who drew the masks, in their order, the same in every image, for the provenance of the
         results; needed where raters are resampled and the images do not name them (`Case.raters`).
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
+        Number of equal-width bins, or their edges from 0 to 1, for every binned metric.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
         What is asked of a voxel by the metrics that can ask it: "positive" is the foreground of two
         classes (MR eq 5). By default the top label.
     per : {"annotation", "case"}, default None
         Whether every label counts once, or every voxel, as in `raterwise.evaluate`.
     threshold : float, default None
-        A probability of at least this is a positive test, in every metric at a threshold; 0.5 if
-        left out.
+        A probability of at least this counts as a positive test, in every metric with a threshold;
+        0.5 by default.
     options : mapping of str to mapping, default None
-        By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
+        Options of individual metrics: {"robust_ece": {"sigma": 0.05}}.
     resamples : int, default 1000
         How many of the patients, or of the images where cases name no patient; 0 gives values
         without intervals.
     level : float, default 0.95
-        Of confidence.
+        Confidence level of the intervals.
     seed : int, default 0
-        Of the resamples.
+        Seed of the resamples.
     interval : {"auto", "percentile", "bias_corrected"}, default "auto"
         How intervals are made, as in `raterwise.evaluate`.
     on_single : {"error", "drop"}, default "error"
@@ -120,7 +120,7 @@ def evaluate(
     subgroup_metrics : str or sequence of str, default None
         Of the metrics asked for, those to make in every level, as in `raterwise.evaluate`.
     threads : int, default None
-        How many to use; by default as many as the machine has cores.
+        Number of threads; by default one per core.
     skip_bad : bool, default False
         Leave out images that cannot be used, count them in `data["dropped"]`, and name each in
         `warnings`; otherwise the first is an error.

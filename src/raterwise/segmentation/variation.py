@@ -73,7 +73,7 @@ def total_variation(
     repeats : int, default 100
         Bootstraps of each image.
     seed : int, default 0
-        Of everything random.
+        Seed for everything random.
     bins : int or array-like, default 15
         How many bins of equal width, or their edges from 0 to 1, of a metric with bins.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
@@ -81,7 +81,8 @@ def total_variation(
     per : {"annotation", "case"}, default None
         Whether every label counts once, or every voxel.
     options : mapping, default None
-        The metric's own, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma": 0.05}.
+        Options of the metric, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma":
+        0.05}.
     foreground_only : bool, default False
         Look at voxels that the prediction or any rater calls other than class 0.
     boundary_mm : float, default None

@@ -109,13 +109,13 @@ def subsample_curve(
     probs : array-like of shape (N, K) or (N,), or a belief
         Class probabilities; (N,) are those of class 1 of two. RECE-M needs an `EnsembleBelief`.
     labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        The raters' labels, or one class per case.
     fractions : sequence of float, default (0.01, 0.05, 0.1, 0.25, 0.5, 1)
         How large the subsets are.
     repeats : int, default 20
         Subsets of each size.
     seed : int, default 0
-        Of everything random.
+        Seed for everything random.
     groups : array-like of shape (N,), default None
         The patient of each case: patients, not cases, are drawn.
     weights : array-like of shape (N,), default None
@@ -126,17 +126,18 @@ def subsample_curve(
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
         What a metric by its name asks of a case, as in `evaluate`.
     per : {"annotation", "case"}, default None
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     options : mapping, default None
-        The metric's own, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma": 0.05}.
+        Options of the metric, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma":
+        0.05}.
     confidence : array-like of shape (N,), default None
         What ranks the cases in place of the largest probability, as in `evaluate`.
     outside : array-like of shape (M,) or (M, K), default None
         Cases from elsewhere, as in `evaluate`: all of them beside every part of the cases.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
     progress : callable, default None
-        Called with a description and the fraction done.
+        Function called with a description and the fraction done.
 
     Returns
     -------

@@ -91,12 +91,12 @@ def evaluate_stream(
     paths : str, path, or sequence of them
         Parquet files or Zarr stores with the same columns, or patterns of their names.
     metrics : str or sequence of str, default "all"
-        "all", or names such as "ece,brier" or ["ece", "brier"]; the name of a group, such as
-        "clinical", stands for its metrics.
+        "all", names such as "ece,brier" or ["ece", "brier"], or the name of a group of metrics,
+        such as "clinical".
     resamples : int, default 1000
-        How many, for the intervals; 0 gives values without intervals.
+        Number of resamples for the intervals; 0 gives values without intervals.
     level : float, default 0.95
-        Of confidence.
+        Confidence level of the intervals.
     seed : int, default 0
         Of the blocks and the resamples.
     unit : {"cases", "raters", "both"}, default "cases"
@@ -104,25 +104,26 @@ def evaluate_stream(
         at once. Raters need a column each; every panel of them that the resamples draw is summed
         up (3 raters: 10 panels, 5: 126), and the time grows with it.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
+        Number of equal-width bins, or their edges from 0 to 1, for every binned metric.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
-        What is asked of a case, as in `evaluate`.
+        What is asked of each case, as in `evaluate`.
     per : {"annotation", "case"}, default None
-        Whether every label counts once, or every case, as in `evaluate`.
+        Whether each label or each case counts once, as in `evaluate`.
     threshold : float, default None
-        A probability of at least this is a positive test, in every metric at a threshold; 0.5 if
-        left out.
+        A probability of at least this counts as a positive test, in every metric with a threshold;
+        0.5 by default.
     options : mapping of str to mapping, default None
-        By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
+        Options of individual metrics: {"robust_ece": {"sigma": 0.05}}.
     outside : array-like of shape (M,) or (M, K), default None
         Confidences of out-of-distribution cases, or their class probabilities, as in `evaluate`:
         they are in memory, and confidences lie in [0, 1].
     interval : {"auto", "percentile", "bias_corrected"}, default "auto"
         How intervals are made, as in `evaluate`.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
     on_single : {"error", "drop"}, default "error"
-        What a metric does about cases with fewer labels than it needs.
+        What a metric does if cases have fewer labels than it needs: it is undefined, or it leaves
+        these cases out.
     subgroups : str or sequence of str, default None
         Columns that tell cases apart, such as the scanner: the metrics are made within each level
         and compared with those of all other cases, as in `evaluate`.
@@ -132,7 +133,7 @@ def evaluate_stream(
         How frequent the classes are in use, and where the probabilities are right, as in
         `evaluate`. The files are read twice: how frequent classes are among the labels comes first.
     threads : int, default None
-        How many to use; by default as many as the machine has cores.
+        Number of threads; by default one per core.
     client : dask.distributed.Client, default None
         Its workers summarise the parts, with the same digits.
     checkpoint : str or path, default None
@@ -140,7 +141,7 @@ def evaluate_stream(
     save_summary : str or path, default None
         A file for the summary, which holds no case, for `raterwise merge`.
     progress : callable, default None
-        Called with a description and the fraction done.
+        Function called with a description and the fraction done.
     **columns : str or sequence of str
         Which column is what, as options of `raterwise evaluate`: `prob_prefix` or `prob_columns`,
         `label_column`, `rater_columns` or `rater_prefix`, `count_columns` or `count_prefix`,

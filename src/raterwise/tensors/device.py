@@ -64,7 +64,7 @@ def summarise(
     weights : array or Tensor, optional
         (N,): of the cases.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases that nobody rated.
+        Whether unrated cases are an error or are left out.
     merge_ties : bool, default True
         Sorted scores come with equal ones merged; what leaves out one case at a time (the
         kernel-density error) needs them apart.

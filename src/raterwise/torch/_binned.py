@@ -67,15 +67,15 @@ class LabelHistogramLosses(TableMetric):
     Parameters
     ----------
     num_classes : int
-        K.
+        Number of classes, K.
     bins : int, default 15
-        How many bins of equal width.
+        Number of equal-width bins.
     estimator : {"debiased", "plugin"}, default "debiased"
         With "plugin" every loss is the plain one, the epistemic loss included (eqs 9, 13).
     singletons : {"zero", "plugin"}, default "zero"
         What a bin of one case gives to a debiased calibration loss.
     on_single : {"error", "drop"}, default "error"
-        What to do about cases with fewer than two labels.
+        Whether cases with fewer than two labels are an error or are left out.
     **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.

@@ -67,7 +67,7 @@ class AUCCC(_RankMetric):
     Parameters
     ----------
     num_classes : int
-        K.
+        Number of classes, K.
     **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
@@ -164,9 +164,9 @@ class AUROC(_RankMetric):
     Parameters
     ----------
     num_classes : int
-        K.
+        Number of classes, K.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.

@@ -40,7 +40,7 @@ class TableMetric(Metric):
     Parameters
     ----------
     num_classes : int
-        K.
+        Number of classes, K.
     ignore_index : int, optional
         A class that does not count, such as the pixels outside a region. Of label counts, the
         labels of that class do not, nor the cases that have no other.
@@ -300,7 +300,7 @@ class TableMetric(Metric):
         val : Tensor or sequence of Tensor, optional
             Values of `compute` or `forward`, to draw these instead, as torchmetrics does.
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
+            Axes to draw in; by default those of a new figure.
 
         Returns
         -------

@@ -74,13 +74,14 @@ def mc_dropout(
     samples : int, default 20
         S, how many passes.
     seed : int, default 0
-        Of the draws.
+        Seed of the draws.
     output : {"logits", "probabilities"}, default "logits"
-        What the model gives, over axis 1.
+        What the model returns along axis 1.
     outputs : {"probs", "logits", "features"} or tuple of them, default "probs"
-        What to return of every draw.
+        What to keep of every draw.
     layer : str or Module, optional
-        Whose output the features are: its name in `model.named_modules()`, or the module itself.
+        The layer whose output gives the features: its name in `model.named_modules()`, or the
+        module itself.
     dropout_types : tuple of types, default ()
         Further layers that are random in training, such as stochastic depth.
     batch_size : int, default 256
@@ -179,13 +180,14 @@ def test_time_augmentation(
     samples : int, default 10
         S, how many draws of each image.
     seed : int, default 0
-        Of the draws.
+        Seed of the draws.
     output : {"logits", "probabilities"}, default "logits"
-        What the model gives, over axis 1.
+        What the model returns along axis 1.
     outputs : {"probs", "logits", "features"} or tuple of them, default "probs"
-        What to return of every draw.
+        What to keep of every draw.
     layer : str or Module, optional
-        Whose output the features are: its name in `model.named_modules()`, or the module itself.
+        The layer whose output gives the features: its name in `model.named_modules()`, or the
+        module itself.
     batch_size : int, default 256
         Of a tensor; a DataLoader has its own.
     progress : bool or function, default True
@@ -285,11 +287,12 @@ def deep_ensemble(
     factory : function, optional
         Makes the model that the weights in a file are of.
     output : {"logits", "probabilities"}, default "logits"
-        What the model gives, over axis 1.
+        What the model returns along axis 1.
     outputs : {"probs", "logits", "features"} or tuple of them, default "probs"
-        What to return of every draw.
+        What to keep of every draw.
     layer : str or Module, optional
-        Whose output the features are: its name in `model.named_modules()`, or the module itself.
+        The layer whose output gives the features: its name in `model.named_modules()`, or the
+        module itself.
     state_key : str, optional
         Where in the file the weights are, such as "state_dict"; by default they are the file.
     device : torch.device or str, optional

@@ -62,13 +62,13 @@ class ECE(_TopLabelMetric):
     Parameters
     ----------
     num_classes : int
-        K.
+        Number of classes, K.
     bins : int or array of edges, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
         What is asked of each case; "positive" is for two classes.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     norm : float, default 1
         1 or more: the p of LH's Definition 2.
     **kwargs : keyword arguments
@@ -110,13 +110,13 @@ class MCE(_TopLabelMetric):
     Parameters
     ----------
     num_classes : int
-        K.
+        Number of classes, K.
     bins : int or array of edges, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
         What is asked of each case; "positive" is for two classes.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
@@ -143,13 +143,13 @@ class RMSCE(_TopLabelMetric):
     Parameters
     ----------
     num_classes : int
-        K.
+        Number of classes, K.
     bins : int or array of edges, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
         What is asked of each case; "positive" is for two classes.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
@@ -187,11 +187,11 @@ class ClasswiseECE(_PerClassMetric):
     Parameters
     ----------
     num_classes : int
-        K.
+        Number of classes, K.
     bins : int or array of edges, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
@@ -218,11 +218,11 @@ class SCE(_PerClassMetric):
     Parameters
     ----------
     num_classes : int
-        K.
+        Number of classes, K.
     bins : int or array of edges, default 15
-        How many bins of equal width, or their edges from 0 to 1.
+        Number of equal-width bins, or their edges from 0 to 1.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
@@ -251,9 +251,9 @@ class RobustECE(ReliabilityMetric):
     Parameters
     ----------
     num_classes : int
-        K.
+        Number of classes, K.
     bins : int, default 15
-        How many bins of equal width.
+        Number of equal-width bins.
     sigma : float, default 0.1
         The standard deviation of the Gaussian, in units of probability.
     observed_bins_only : bool, default False
@@ -261,7 +261,7 @@ class RobustECE(ReliabilityMetric):
     question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
         What is asked of each case; "positive" is for two classes.
     per : {"annotation", "case"}, default "annotation"
-        Whether every label counts once, or every case.
+        Whether each label or each case counts once.
     **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
@@ -304,9 +304,9 @@ class Accuracy(ReliabilityMetric):
     Parameters
     ----------
     num_classes : int
-        K.
+        Number of classes, K.
     per : {"case", "annotation"}, default "case"
-        Whether every case counts once, or every label.
+        Whether each case or each label counts once.
     **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
@@ -337,11 +337,11 @@ class Brier(ReliabilityMetric):
     Parameters
     ----------
     num_classes : int
-        K.
+        Number of classes, K.
     scale_by_half : bool or "auto", default "auto"
         Whether to halve; "auto" halves for two classes, as scikit-learn does.
     per : {"case", "annotation"}, default "case"
-        Whether every case counts once, or every label.
+        Whether each case or each label counts once.
     **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
@@ -379,9 +379,9 @@ class NLL(BinnedMetric):
     Parameters
     ----------
     num_classes : int
-        K.
+        Number of classes, K.
     per : {"case", "annotation"}, default "case"
-        Whether every case counts once, or every label.
+        Whether each case or each label counts once.
     **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.

@@ -43,13 +43,13 @@ def mdca_term(
     Parameters
     ----------
     logits : Tensor
-        (N, K, …): of each class, before the softmax.
+        Shape (N, K, …): the logit of each class, before the softmax.
     targets : Tensor
-        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+        Classes of shape (N, …), or label counts of shape (N, K, …) for several raters per case.
     weight : Tensor, optional
-        (K,): how much each class counts in the mean over classes; by default all the same.
+        Shape (K,): weight of each class in the mean over classes; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
 
     Returns
     -------
@@ -82,13 +82,13 @@ def dca_term(
     Parameters
     ----------
     logits : Tensor
-        (N, K, …): of each class, before the softmax.
+        Shape (N, K, …): the logit of each class, before the softmax.
     targets : Tensor
-        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+        Classes of shape (N, …), or label counts of shape (N, K, …) for several raters per case.
     weight : Tensor, optional
-        (K,): how much a case counts by its label; by default all the same.
+        Shape (K,): weight of a case by its label; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
 
     Returns
     -------
@@ -120,9 +120,9 @@ class MDCA(LossModule):
     Parameters
     ----------
     weight : Tensor, optional
-        (K,): how much each class counts in the mean over classes; by default all the same.
+        Shape (K,): weight of each class in the mean over classes; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
 
     See Also
     --------
@@ -145,9 +145,9 @@ class DCA(LossModule):
     Parameters
     ----------
     weight : Tensor, optional
-        (K,): how much a case counts by its label; by default all the same.
+        Shape (K,): weight of a case by its label; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
 
     See Also
     --------

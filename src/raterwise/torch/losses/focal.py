@@ -39,17 +39,17 @@ def focal_loss(
     Parameters
     ----------
     logits : Tensor
-        (N, K, …): of each class, before the softmax.
+        Shape (N, K, …): the logit of each class, before the softmax.
     targets : Tensor
-        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+        Classes of shape (N, …), or label counts of shape (N, K, …) for several raters per case.
     gamma : float, default 1.0
         How much less a case counts that is already right; 0 is cross-entropy.
     weight : Tensor, optional
-        (K,): how much a label of each class counts; by default all the same.
+        Shape (K,): weight of a label of each class; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     reduction : {"mean", "sum", "none"}, default "mean"
-        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+        How to combine the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
     Returns
     -------
@@ -90,19 +90,19 @@ def flsd_loss(
     Parameters
     ----------
     logits : Tensor
-        (N, K, …): of each class, before the softmax.
+        Shape (N, K, …): the logit of each class, before the softmax.
     targets : Tensor
-        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+        Classes of shape (N, …), or label counts of shape (N, K, …) for several raters per case.
     gamma : float, default 3.0
         The exponent from the last bound of the schedule on.
     schedule : sequence of (float, float), default FLSD_53
         Pairs (bound, γ): the first bound that p_t is below decides.
     weight : Tensor, optional
-        (K,): how much a label of each class counts; by default all the same.
+        Shape (K,): weight of a label of each class; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     reduction : {"mean", "sum", "none"}, default "mean"
-        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+        How to combine the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
     Returns
     -------
@@ -138,11 +138,11 @@ class FocalLoss(PerCaseLoss):
     gamma : float, default 1.0
         How much less a case counts that is already right; 0 is cross-entropy.
     weight : Tensor, optional
-        (K,): how much a label of each class counts; by default all the same.
+        Shape (K,): weight of a label of each class; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     reduction : {"mean", "sum", "none"}, default "mean"
-        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+        How to combine the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
     See Also
     --------
@@ -179,11 +179,11 @@ class FLSD(PerCaseLoss):
     schedule : sequence of (float, float), default FLSD_53
         Pairs (bound, γ): the first bound that p_t is below decides.
     weight : Tensor, optional
-        (K,): how much a label of each class counts; by default all the same.
+        Shape (K,): weight of a label of each class; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     reduction : {"mean", "sum", "none"}, default "mean"
-        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+        How to combine the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
     See Also
     --------

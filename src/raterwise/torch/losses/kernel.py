@@ -131,9 +131,9 @@ def kde_term(
     Parameters
     ----------
     logits : Tensor
-        (N, K, …): of each class, before the softmax.
+        Shape (N, K, …): the logit of each class, before the softmax.
     targets : Tensor
-        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+        Classes of shape (N, …), or label counts of shape (N, K, …) for several raters per case.
     bandwidth : float, default 0.1
         h of the kernel.
     question : {"canonical", "per_class", "positive", "top_label"}, default "canonical"
@@ -144,11 +144,11 @@ def kde_term(
     floor : float, default 0.0
         Of "canonical": the least sum of kernels to divide by. The released code has 1e-10.
     weight : Tensor, optional
-        (K,): how much a case counts by its label; by default all the same.
+        Shape (K,): weight of a case by its label; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     max_cases : int, default 2048
-        At most so many cases are compared, evenly spread over those that count.
+        Maximum number of cases to compare, spread evenly over those that count.
 
     Returns
     -------
@@ -240,11 +240,11 @@ class KDECalibration(LossModule):
     floor : float, default 0.0
         Of "canonical": the least sum of kernels to divide by. The released code has 1e-10.
     weight : Tensor, optional
-        (K,): how much a case counts by its label; by default all the same.
+        Shape (K,): weight of a case by its label; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     max_cases : int, default 2048
-        At most so many cases are compared, evenly spread over those that count.
+        Maximum number of cases to compare, spread evenly over those that count.
 
     See Also
     --------

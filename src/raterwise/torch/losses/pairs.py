@@ -55,19 +55,19 @@ def rcr_term(
     Parameters
     ----------
     logits : Tensor
-        (N, K, …): of each class, before the softmax.
+        Shape (N, K, …): the logit of each class, before the softmax.
     targets : Tensor
-        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+        Classes of shape (N, …), or label counts of shape (N, K, …) for several raters per case.
     sigma : float, default 0.1
         The standard deviation of the Gaussian, in units of probability.
     normalization : {"smooth", "paper"}, default "smooth"
         A weighted mean, or eq 9 as printed.
     weight : Tensor, optional
-        (K,): how much each class counts in the mean over classes; by default all the same.
+        Shape (K,): weight of each class in the mean over classes; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     max_cases : int, default 2048
-        At most so many cases are compared, evenly spread over those that count.
+        Maximum number of cases to compare, spread evenly over those that count.
 
     Returns
     -------
@@ -143,9 +143,9 @@ def mmce_term(
     Parameters
     ----------
     logits : Tensor
-        (N, K, …): of each class, before the softmax.
+        Shape (N, K, …): the logit of each class, before the softmax.
     targets : Tensor
-        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+        Classes of shape (N, …), or label counts of shape (N, K, …) for several raters per case.
     bandwidth : float, default 0.4
         Of the Laplacian kernel, in units of confidence.
     weighted : bool, default False
@@ -155,11 +155,11 @@ def mmce_term(
     normalization : {"mean", "released"}, default "mean"
         Of `weighted=True`: the paper's, or that of much released code.
     weight : Tensor, optional
-        (K,): how much a case counts by its label; by default all the same.
+        Shape (K,): weight of a case by its label; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     max_cases : int, default 2048
-        At most so many cases are compared, evenly spread over those that count.
+        Maximum number of cases to compare, spread evenly over those that count.
 
     Returns
     -------
@@ -223,11 +223,11 @@ class RCR(LossModule):
     normalization : {"smooth", "paper"}, default "smooth"
         A weighted mean, or eq 9 as printed.
     weight : Tensor, optional
-        (K,): how much each class counts in the mean over classes; by default all the same.
+        Shape (K,): weight of each class in the mean over classes; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     max_cases : int, default 2048
-        At most so many cases are compared, evenly spread over those that count.
+        Maximum number of cases to compare, spread evenly over those that count.
 
     See Also
     --------
@@ -273,11 +273,11 @@ class MMCE(LossModule):
     normalization : {"mean", "released"}, default "mean"
         Of `weighted=True`: the paper's, or that of much released code.
     weight : Tensor, optional
-        (K,): how much a case counts by its label; by default all the same.
+        Shape (K,): weight of a case by its label; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     max_cases : int, default 2048
-        At most so many cases are compared, evenly spread over those that count.
+        Maximum number of cases to compare, spread evenly over those that count.
 
     See Also
     --------

@@ -24,15 +24,15 @@ def brier_loss(
     Parameters
     ----------
     logits : Tensor
-        (N, K, …): of each class, before the softmax.
+        Shape (N, K, …): the logit of each class, before the softmax.
     targets : Tensor
-        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+        Classes of shape (N, …), or label counts of shape (N, K, …) for several raters per case.
     weight : Tensor, optional
-        (K,): how much a label of each class counts; by default all the same.
+        Shape (K,): weight of a label of each class; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     reduction : {"mean", "sum", "none"}, default "mean"
-        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+        How to combine the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
     Returns
     -------
@@ -71,15 +71,15 @@ def histogram_cross_entropy(
     Parameters
     ----------
     logits : Tensor
-        (N, K, …): of each class, before the softmax.
+        Shape (N, K, …): the logit of each class, before the softmax.
     targets : Tensor
-        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+        Classes of shape (N, …), or label counts of shape (N, K, …) for several raters per case.
     weight : Tensor, optional
-        (K,): how much a label of each class counts; by default all the same.
+        Shape (K,): weight of a label of each class; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     reduction : {"mean", "sum", "none"}, default "mean"
-        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+        How to combine the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
     Returns
     -------
@@ -121,17 +121,17 @@ def label_smoothing_loss(
     Parameters
     ----------
     logits : Tensor
-        (N, K, …): of each class, before the softmax.
+        Shape (N, K, …): the logit of each class, before the softmax.
     targets : Tensor
-        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+        Classes of shape (N, …), or label counts of shape (N, K, …) for several raters per case.
     smoothing : float, default 0.1
         α, the share of the label that goes to the other classes; at least 0 and below 1.
     weight : Tensor, optional
-        (K,): how much a label of each class counts; by default all the same.
+        Shape (K,): weight of a label of each class; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     reduction : {"mean", "sum", "none"}, default "mean"
-        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+        How to combine the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
     Returns
     -------
@@ -168,11 +168,11 @@ class Brier(PerCaseLoss):
     Parameters
     ----------
     weight : Tensor, optional
-        (K,): how much a label of each class counts; by default all the same.
+        Shape (K,): weight of a label of each class; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     reduction : {"mean", "sum", "none"}, default "mean"
-        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+        How to combine the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
     See Also
     --------
@@ -195,11 +195,11 @@ class HistogramCrossEntropy(PerCaseLoss):
     Parameters
     ----------
     weight : Tensor, optional
-        (K,): how much a label of each class counts; by default all the same.
+        Shape (K,): weight of a label of each class; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     reduction : {"mean", "sum", "none"}, default "mean"
-        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+        How to combine the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
     See Also
     --------
@@ -225,11 +225,11 @@ class LabelSmoothing(PerCaseLoss):
     smoothing : float, default 0.1
         α, the share of the label that goes to the other classes; at least 0 and below 1.
     weight : Tensor, optional
-        (K,): how much a label of each class counts; by default all the same.
+        Shape (K,): weight of a label of each class; by default all equal.
     ignore_index : int, default -100
-        The class that does not count, such as the pixels outside a region.
+        A class to ignore, such as the pixels outside a region.
     reduction : {"mean", "sum", "none"}, default "mean"
-        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+        How to combine the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
     See Also
     --------
