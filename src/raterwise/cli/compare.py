@@ -69,14 +69,14 @@ raterwise evaluate new.csv --ratings ratings.csv --out new.json
 raterwise compare old.json new.json
 
 [dim]# an ensemble beside a single network, cases from elsewhere of both[/dim]
-raterwise compare one.csv ensemble.csv --label-column truth --samples ensemble=draws.npz
+raterwise compare one.csv ensemble.csv --label-column truth --samples ensemble=draws.npz \\
     --outside one=other_one.csv --outside ensemble=other_ensemble.csv
 
 [dim]# findings that may occur together: their means, and each finding[/dim]
 raterwise compare old.csv new.csv --ratings ratings.csv --multilabel
 
 [dim]# a table for the paper and a page for everybody[/dim]
-raterwise compare a.json b.json c.json --metrics ece,brier,auccc
+raterwise compare a.json b.json c.json --metrics ece,brier,auccc \\
     --names "ResNet,ViT,ensemble" --latex table.tex --out comparison.html"""
 
 Files = Annotated[
