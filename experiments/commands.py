@@ -23,7 +23,6 @@ from experiments.options import (
     show,
 )
 from raterwise.cli.app import OneLineErrors
-from raterwise.cli.help import line_by_line
 from raterwise.cli.writing import check_folder
 from raterwise.errors import InvalidInputError
 from raterwise.progress_bar import ProgressBar
@@ -63,7 +62,7 @@ app = typer.Typer(
 )
 
 
-@app.callback(epilog=line_by_line(EXAMPLES))
+@app.callback(epilog=EXAMPLES)
 def experiments() -> None:
     """Repeat the papers' experiments, with intervals.
 

@@ -338,7 +338,7 @@ ERRORS = {
         "semicolons.csv --label-column y --delimiter ,",
         "say --delimiter ';'",
     ),
-    "a layout in doubt": ("predictions.csv --ratings wide.csv", "--ratings-layout: must be told"),
+    "a layout in doubt": ("predictions.csv --ratings wide.csv", "--ratings-layout: must be given"),
 }
 
 

@@ -204,7 +204,17 @@ def test_what_is_written_is_told(folder: Path, words: str, written: str) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("evaluate .", r"^raterwise: \.: the name must end in \.csv"),
+        ("evaluate .", r"^raterwise: \.: must be a file; it is a folder"),
+        ("evaluate none", r"^raterwise: none: there is no such file"),
+        (
+            f"evaluate {RATED} --csv a.xlsx",
+            r"^raterwise: --csv: is a CSV file and should end in \.csv; got a\.xlsx",
+        ),
+        (f"evaluate {RATED} --csv a.csv.gz", r"^raterwise: --csv: is a CSV file .* got a\.csv\.gz"),
+        (f"evaluate {RATED} --out a.json.gz", r"^raterwise: --out: is a JSON file and should end"),
+        ("compare p.csv q.csv --latex a.docx", r"^raterwise: --latex: is a LaTeX file and should"),
+        ("report p.json --text a.docx", r"^raterwise: --text: is a Markdown file and should end"),
+        ("worklist p.csv --out a.xlsx", r"^raterwise: --out: is a CSV file and should end in"),
         (f"evaluate {RATED} --bins 0", r"^raterwise: --bins: must be at least 1; got 0"),
         (f"evaluate {RATED} --level 95", r"^raterwise: --level: must be between 0 and 1; got 95"),
         (f"evaluate {RATED} --metrics foo", r"^raterwise: --metrics: no metric is called 'foo'"),

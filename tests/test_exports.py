@@ -260,8 +260,8 @@ def test_words_for_a_paper_tell_what_measures_go_without() -> None:
     )
     text = results.to_text()
     assert (
-        "We evaluated 6 cases with 2 classes. Without 2 cases that had too few raters: epistemic "
-        "loss and disagreement loss."
+        "We evaluated 6 cases with 2 classes. 2 cases had too few raters for epistemic loss "
+        "and disagreement loss, and were left out of them."
     ) in text
     assert "No case was left out" not in text
     assert "We computed Brier score, epistemic loss and disagreement loss." in text

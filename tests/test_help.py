@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from rich.text import Text
 from typer.testing import CliRunner
 
 from raterwise.cli.app import app
@@ -68,6 +71,8 @@ def test_agreement_speaks_of_no_predictions() -> None:
         ("worklist p.csv --by disagrement", "(did you mean 'disagreement'?)"),
         ("calibrate --fit p.csv --method temprature", "(did you mean 'temperature'?)"),
         ("segment", "missing argument 'manifest'"),
+        ("evaluate p.csv --metrics ece, brier", "brier: not expected here; an option takes one"),
+        ("evaluate p.csv --ratings a.csv b.csv c.csv", "b.csv c.csv: not expected here"),
     ],
 )
 def test_wrong_usage_is_one_line_with_what_was_meant(command: str, said: str) -> None:
@@ -118,3 +123,43 @@ def test_what_all_metrics_may_take_is_not_refused(tmp_path: Path) -> None:
     words = "--label-column y --resamples 0 -q --option auroc.positive=1"
     code, said = run(f"evaluate {path} {words}")
     assert code == 0, said
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            "evaluate p.csv --metrics ece --metrics=brier",
+            "--metrics: takes one value; got 'ece' and 'brier'; several are one list: ece,brier",
+        ),
+        (
+            "evaluate p.csv --ratings a.csv --ratings b.csv",
+            "--ratings: takes one value; got 'a.csv' and 'b.csv'; put the ratings of all raters",
+        ),
+        ("report r.json -o a.html --out b.html", "--out: takes one value; got 'a.html' and"),
+    ],
+)
+def test_a_second_value_does_not_replace_the_first_unseen(command: str, said: str) -> None:
+    """Of two files of ratings only the last would have been read, without a word."""
+    code, found = run(command)
+    assert code == 2 and said in found, found
+
+
+def test_options_that_may_be_repeated_still_may() -> None:
+    """What is refused is the missing file, not the second sub-group; flags may come twice."""
+    twice = "evaluate p.csv --subgroup-column a --subgroup-column b -q -q --normalize --normalize"
+    assert "p.csv: there is no such file" in run(twice)[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_can_be_copied_from_a_narrow_terminal(command: str) -> None:
+    """A terminal breaks long lines itself; one that is broken in the text is two commands."""
+    done = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "60"})
+    module = importlib.import_module(f"raterwise.cli.{command}")
+    shown = [line.strip() for line in done.output.partition("Examples")[2].splitlines()]
+    examples = Text.from_markup(module.EXAMPLES).plain.partition("Examples")[2]
+    assert [line for line in shown if line] == [
+        line.strip() for line in examples.splitlines() if line.strip()
+    ]
+    for line, after in pairwise(shown):
+        assert not after.startswith("--") or line.endswith("\\"), line

@@ -527,7 +527,7 @@ def test_a_pattern_and_a_table_of_text_say_how_they_are_read(tmp_path: Path) -> 
         pq.write_table(table(20), tmp_path / f"t{i}.parquet")
     done = evaluate(tmp_path / "t*.parquet", "--rater-columns", "r0")
     assert done.exit_code == 2
-    assert "t*.parquet: must be one file; it is a pattern of 2, which" in done.stderr
+    assert "t*.parquet: must be one file; it is a pattern, which 2 match" in done.stderr
     assert "--stream" in done.stderr
     (tmp_path / "t.csv").write_text("case,prob_a,prob_b,r0\n1,0.2,0.8,1\n", encoding="utf-8")
     said = (

@@ -499,11 +499,11 @@ def test_bad_predictions_are_refused(
 
 
 BAD_RATINGS = {
-    "no known layout": ("case,x\na,1\n", TableColumns(), "ratings_layout: .* none fits .*'x'"),
+    "no known layout": ("case,x\na,1\n", TableColumns(), "ratings_layout: .* fit none .*'x'"),
     "two layouts": (
         "case,rater_1,count_benign,count_malignant\na,0,1,0\n",
         TableColumns(),
-        "ratings_layout: .* wide and counts fit",
+        "ratings_layout: .* fit wide and counts",
     ),
     "options of two layouts": (
         "case,x\na,1\n",

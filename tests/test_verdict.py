@@ -323,7 +323,7 @@ def test_says_which_finding_and_by_how_much() -> None:
     assert verdict.miscalibrated
     assert (verdict.channel, verdict.direction) == ("oedema", "too often")
     assert verdict.sentence == (
-        "says *oedema* too often: predicts 42% on average; raters say so 20% of the time"
+        "says *oedema* too often: it predicts 42% on average; raters say so 20% of the time"
     )
     assert judge(z, labels, per="case").sentence.endswith("say so 20% of the time")
 

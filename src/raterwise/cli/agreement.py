@@ -43,10 +43,12 @@ raterwise agreement ratings.csv --unit both --out agreement.json --html agreemen
 
 [bold]How to read it[/bold]
 
-κ and α are 1 if raters always agree and 0 if they agree as often as by chance; below 0 they agree
-less often. Nominal: classes are equal or not. Ordinal and interval: a miss by one step is better
-than a miss by three. The test of exchangeability asks whether some rater chooses a class more often
-than others of the same cases; the table of raters says who, and by how much."""
+κ and α are 1 if raters always agree, and 0 if they agree as often as by
+chance; below 0 they agree less often. Nominal: classes are equal or not.
+Ordinal and interval: a miss by one step is better than a miss by three.
+The test of exchangeability asks whether some rater chooses a class more
+often than the other raters of the same cases do; the table of raters says
+who does, and by how much."""
 
 SCHEMA_VERSION = 1
 TITLES = {

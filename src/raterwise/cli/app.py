@@ -29,7 +29,13 @@ from raterwise.cli import (
     stability,
     worklist,
 )
-from raterwise.cli.help import PlainHelp, in_plain_words, line_by_line, usage_in_words
+from raterwise.cli.help import (
+    PlainHelp,
+    WholeLines,
+    in_paragraphs,
+    in_plain_words,
+    usage_in_words,
+)
 from raterwise.cli.spelling import as_options
 from raterwise.cli.writing import COMMAND_LINE
 from raterwise.errors import RaterwiseError
@@ -37,7 +43,7 @@ from raterwise.errors import RaterwiseError
 BAD_INPUT, INTERRUPTED, READ_ENOUGH = 2, 130, 141
 
 
-class OneLineErrors(TyperGroup):
+class OneLineErrors(WholeLines, TyperGroup):
     """A group of commands whose expected errors are one line on stderr, without a traceback."""
 
     program = "raterwise"
@@ -101,8 +107,8 @@ for module in (
     *(evaluate, compare, report, calibrate, worklist, stability, plan, segment),
     *(agreement, merge, demo),
 ):
-    name = module.__name__.rpartition(".")[2]
-    app.command(cls=PlainHelp, epilog=line_by_line(module.EXAMPLES))(getattr(module, name))
+    command = getattr(module, module.__name__.rpartition(".")[2])
+    app.command(cls=PlainHelp, help=in_paragraphs(command.__doc__), epilog=module.EXAMPLES)(command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -37,7 +37,10 @@ from raterwise.cli.show import (
 from raterwise.cli.show_findings import print_differences
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import (
+    CSV_ENDINGS,
+    MARKDOWN_ENDINGS,
     announce,
+    check_ending,
     check_html,
     check_outputs,
     with_notes,
@@ -69,14 +72,14 @@ raterwise evaluate new.csv --ratings ratings.csv --out new.json
 raterwise compare old.json new.json
 
 [dim]# an ensemble beside a single network, cases from elsewhere of both[/dim]
-raterwise compare one.csv ensemble.csv --label-column truth --samples ensemble=draws.npz
+raterwise compare one.csv ensemble.csv --label-column truth --samples ensemble=draws.npz \\
     --outside one=other_one.csv --outside ensemble=other_ensemble.csv
 
 [dim]# findings that may occur together: their means, and each finding[/dim]
 raterwise compare old.csv new.csv --ratings ratings.csv --multilabel
 
 [dim]# a table for the paper and a page for everybody[/dim]
-raterwise compare a.json b.json c.json --metrics ece,brier,auccc
+raterwise compare a.json b.json c.json --metrics ece,brier,auccc \\
     --names "ResNet,ViT,ensemble" --latex table.tex --out comparison.html"""
 
 Files = Annotated[
@@ -136,10 +139,13 @@ def compare(
     --finding compares one of them.
     """
     check_html(html)
-    pages = [] if html is None else [html]
-    files = (*(out or ()), *pages, csv_out, latex, markdown)
+    whole = [*(out or ()), *([] if html is None else [html])]
+    files = (*whole, csv_out, latex, markdown)
     draws = Draws.of(samples, member, outside, confidence_column)
     check_outputs(files, (*predictions, ratings, *draws.paths))
+    check_ending("--csv", csv_out, "CSV", *CSV_ENDINGS)
+    check_ending("--latex", latex, "LaTeX", ".tex", ".txt")
+    check_ending("--markdown", markdown, "Markdown", *MARKDOWN_ENDINGS)
     for file in out or ():
         if file.suffix.lower() not in (".json", ".html"):
             raise InvalidInputError(f"--out: must end in .json or .html; got {file}")
@@ -167,16 +173,15 @@ def compare(
             else:
                 refuse_finding_column(finding_column)
                 found, each = _of_tables(*of, draws, how), {}
-    if out or pages:
+    if whole:
         found = with_origin(found, (*predictions, ratings))
     with making_sense(*predictions):
-        _write(found, each, [*(out or ()), *pages], csv_out, latex, markdown)
-        console = new_console()
+        _write(found, each, whole, csv_out, latex, markdown)
         if not quiet:
+            console = new_console()
             _print(console, found, each)
-    if not quiet:
-        print_warnings(heard, console)
-        announce(console, files)
+            print_warnings(heard, console)
+            announce(console, files)
 
 
 def _of_results(
@@ -352,10 +357,10 @@ def _write(
             found.to_json(file)
     if csv_out is not None:
         write_text_atomically(csv_out, as_csv(found, each))
-    tables = ((latex, found.to_latex), (markdown, found.to_markdown))
-    for path, write_table in tables:
-        if path is not None:
-            write_table(path)
+    if latex is not None:
+        found.to_latex(latex)
+    if markdown is not None:
+        found.to_markdown(markdown)
 
 
 def _print(console: Console, found: Comparison, each: Mapping[str, Comparison]) -> None:

@@ -92,8 +92,8 @@ def demo(
 ) -> None:
     """Evaluate a small model on lung nodules that several radiologists rated (LIDC-IDRI).
 
-    Once with every radiologist's label, and once with one random label per case, which is what
-    most test sets have. Needs no files and no network.
+    Once with every radiologist's label, and once with one random label per
+    case, which is what most test sets have. Needs no files and no network.
     """
     from raterwise.datasets import load_lidc_malignancy
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from copy import copy
+from inspect import cleandoc
 from typing import Any
 
 import typer
+from rich.console import Console
+from rich.text import Text
 from typer.core import TyperCommand
 
+from raterwise.errors import InvalidInputError
 from raterwise.rules import did_you_mean
 
 BY_NAME = {
@@ -33,6 +37,7 @@ BY_TYPE = {
     **dict.fromkeys(("bool", "boolean"), ""),
 }
 NOT_ONE_OF = re.compile(r"'(?P<got>.*)' is not one of (?P<known>.*?)\.?$")
+UNEXPECTED = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((?P<words>.*)\)")
 NUMBERS = (
     ("valid int", "a whole number"),
     *dict.fromkeys(("valid number", "valid float"), "a number").items(),
@@ -58,20 +63,72 @@ NOT_HERE: dict[str, dict[str, str]] = {
 TYPER = tuple(int(part) for part in re.findall(r"[0-9]+", typer.__version__)[:3])
 
 
-class PlainHelp(TyperCommand):
+class WholeLines:
+    """A command, or a group, whose --help shows its epilogue line by line."""
+
+    epilog: str | None
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the help, and examples as they are: one that is broken into lines is not copied."""
+        epilog, self.epilog = self.epilog, None
+        try:
+            super().format_help(ctx, formatter)  # type: ignore[misc]
+        finally:
+            self.epilog = epilog
+        if epilog:
+            lines = Text.from_markup("\n" + epilog.strip() + "\n").split("\n", allow_blank=True)
+            Console().print(Text("\n").join(Text(" ") + line for line in lines), soft_wrap=True)
+
+
+class PlainHelp(WholeLines, TyperCommand):
     """A command whose --help shows FILE, COLUMN or N, and nothing where nothing is to be typed."""
 
     def get_params(self, ctx: Any) -> Any:
         """Return the options and arguments, each with what a person types for it."""
         return in_plain_words(super().get_params(ctx), ctx)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; an option that counts once is not given twice."""
+        refuse_repeated(self.get_params(ctx), args)
+        return list(super().parse_args(ctx, args))
 
-def line_by_line(examples: str) -> str:
-    """Return an epilogue so that its lines are shown as they are, whichever version shows it.
 
-    Earlier versions of typer join lines, and show an empty line as the end of one.
+def in_paragraphs(text: str) -> str:
+    """Return a docstring without the ends of its lines: a terminal of any width breaks its own.
+
+    >>> in_paragraphs("Say it.\\n\\n    Once, and\\n    briefly.")
+    'Say it.\\n\\nOnce, and briefly.'
     """
-    return examples if TYPER >= (0, 27, 1) else examples.replace("\n", "\n\n")
+    return "\n\n".join(" ".join(part.split()) for part in cleandoc(text).split("\n\n"))
+
+
+def refuse_repeated(params: list[Any], args: list[str]) -> None:
+    """Refuse a second value of an option that takes one: only the last would have been read."""
+    by_name = {name: param for param in params for name in (*param.opts, *param.secondary_opts)}
+    given: dict[str, str] = {}
+    words = iter(args)
+    for word in words:
+        if word == "--":  # what follows are arguments, whatever they begin with
+            return
+        name, equals, value = word.partition("=")
+        param = by_name.get(name)
+        if param is None or not name.startswith("-") or getattr(param, "is_flag", False):
+            continue
+        value = value if equals else next(words, "")
+        if param.name in given and not param.multiple:
+            before = given[param.name]
+            way = _as_one(param, before, value)
+            raise InvalidInputError(f"{name}: takes one value; got {before!r} and {value!r}{way}")
+        given[param.name] = value
+
+
+def _as_one(param: Any, *values: str) -> str:
+    """Return how to give two values as one, where that can be done."""
+    if param.metavar == "A,B,C":
+        return f"; several are one list: {','.join(values)}"
+    if param.name == "ratings":
+        return "; put the ratings of all raters into one table, a row per rating"
+    return ""
 
 
 def in_plain_words(params: list[Any], ctx: Any) -> list[Any]:
@@ -112,6 +169,11 @@ def _word(param: Any, ctx: Any) -> str:
 def usage_in_words(error: Any) -> str:
     """Return what is wrong with what was typed, in one line, with what may have been meant."""
     message = " ".join(str(error.format_message()).split())
+    if extra := UNEXPECTED.match(message):
+        return (
+            f"{extra['words']}: not expected here; an option takes one value: one file, or a list "
+            "a,b,c without blanks"
+        )
     option = getattr(error, "option_name", None)
     if option is not None:  # which is not there
         ctx = getattr(error, "ctx", None)

@@ -52,7 +52,7 @@ Seed = Annotated[int, in_panel(EVALUATION, "Random seed; the same seed gives the
 UnitDrawn = Annotated[
     types.Unit,
     in_panel(
-        EVALUATION, "What to resample: cases (patients, with --group-column), raters, or both."
+        EVALUATION, "What to resample: cases (patients, where they are given), raters, or both."
     ),
 ]
 OnSingle = Annotated[

@@ -11,7 +11,7 @@ import typer
 from raterwise.cli.before_after import read_results
 from raterwise.cli.stability import read_stability
 from raterwise.cli.stability_curves import parts_of_report
-from raterwise.cli.writing import check_outputs
+from raterwise.cli.writing import MARKDOWN_ENDINGS, check_ending, check_outputs
 from raterwise.compare import Difference, compare
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.damaged import making_sense
@@ -67,6 +67,7 @@ def report(
 ) -> None:
     """Write a report of results: one file that opens anywhere, without a network."""
     check_outputs((out, text), (results, single, before, after, stability, worklist))
+    check_ending("--text", text, "Markdown", *MARKDOWN_ENDINGS)
     if out.suffix.lower() not in (".htm", ".html"):
         raise InvalidInputError(f"--out: must end in .html, for browsers to open it; got {out}")
     if before is not None and after is not None:

@@ -15,7 +15,15 @@ from raterwise.cli.members import Members
 from raterwise.cli.reading import Cases, read_cases
 from raterwise.cli.show import new_console, number, plain_table, print_table, print_warnings
 from raterwise.cli.table_options import TableOptions
-from raterwise.cli.writing import announce, check_html, check_outputs, origin_of, write_json
+from raterwise.cli.writing import (
+    CSV_ENDINGS,
+    announce,
+    check_ending,
+    check_html,
+    check_outputs,
+    origin_of,
+    write_json,
+)
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import read_archive
 from raterwise.io.files import write_text_atomically
@@ -91,6 +99,7 @@ def worklist(
     inputs = (predictions, ratings, calibrator, alpha_model, *members.paths)
     check_html(html)
     check_outputs((out, html), inputs)
+    check_ending("--out", out, "CSV", *CSV_ENDINGS, ".json")
     fitted = _load(calibrator, "--calibrator", alpha=False)
     sure = _load(alpha_model, "--alpha-model", alpha=True)
     cases = read_cases(

@@ -37,10 +37,16 @@ COMMAND_LINE: ContextVar[str] = ContextVar("command_line", default="")
 """What was typed."""
 
 
-NOT_JSON = frozenset(
-    (".arrow", ".csv", ".feather", ".htm", ".html", ".npz", ".parquet", ".pdf", ".tsv", ".txt")
+FORMATS = frozenset(
+    (
+        *(".arrow", ".csv", ".docx", ".feather", ".gz", ".htm", ".html", ".json", ".md", ".npz"),
+        *(".ods", ".parquet", ".pdf", ".png", ".svg", ".tex", ".tsv", ".txt", ".xls", ".xlsx"),
+        ".zip",
+    )
 )
-"""Endings that promise another format; a name without one of its own is taken."""
+"""Endings that promise a format; a name with an ending of its own is taken."""
+CSV_ENDINGS = (".csv", ".txt")
+MARKDOWN_ENDINGS = (".md", ".txt")
 
 
 def with_notes(results: Results, notes: Sequence[str]) -> Results:
@@ -82,6 +88,11 @@ class Files(Pages):
     def paths(self) -> tuple[Path | None, ...]:
         """The files, where they are wanted."""
         return self.out, self.csv_out, self.html
+
+    def check(self, inputs: Iterable[Path | None], *others: Path | None) -> None:
+        """Refuse the same of the table."""
+        super().check(inputs, *others)
+        check_ending("--csv", self.csv_out, "CSV", *CSV_ENDINGS)
 
     def deliver(
         self, results: Results, inputs: Iterable[Path | None], *written: Path | None
@@ -149,6 +160,14 @@ def same_file(first: Path, second: Path) -> bool:
     )
 
 
+def check_ending(option: str, file: Path | None, kind: str, *endings: str, hint: str = "") -> None:
+    """Refuse a name that promises another format than the file will have."""
+    if file is not None and file.suffix.lower() in FORMATS - {*endings}:
+        raise InvalidInputError(
+            f"{option}: is a {kind} file and should end in {endings[0]}; got {file}{hint}"
+        )
+
+
 def check_html(html: Path | None) -> None:
     """Refuse a name for a page that browsers would not open."""
     if html is not None and html.suffix.lower() not in (".htm", ".html"):
@@ -157,17 +176,16 @@ def check_html(html: Path | None) -> None:
 
 def check_json(out: Path | None) -> None:
     """Refuse a name for JSON that promises another format."""
-    if out is not None and out.suffix.lower() in NOT_JSON:
-        page = out.suffix.lower() in (".htm", ".html")
-        hint = "; --html writes a page, raterwise report makes one of the JSON" if page else ""
-        raise InvalidInputError(f"--out: is a JSON file and should end in .json; got {out}{hint}")
+    page = out is not None and out.suffix.lower() in (".htm", ".html")
+    hint = "; --html writes a page, raterwise report makes one of the JSON" if page else ""
+    check_ending("--out", out, "JSON", ".json", hint=hint)
 
 
 def check_folder(path: Path) -> Path:
     """Return a folder that is there, or that could be made; before the work and not after it."""
     if path.exists() and not path.is_dir():
         raise InvalidInputError(f"{path}: must be a folder to write into; it is a file")
-    if path.suffix.lower() in NOT_JSON | {".json"} and not path.is_dir():
+    if path.suffix.lower() in FORMATS and not path.is_dir():
         raise InvalidInputError(
             f"{path}: must be a folder to write into; its name is that of a file"
         )

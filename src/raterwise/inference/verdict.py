@@ -150,7 +150,7 @@ def judge(
     --------
     >>> read = np.arange(300) % 5 == 0
     >>> judge(np.full(300, 0.42), read.astype(int), class_names=["none", "oedema"]).sentence
-    'says *oedema* too often: predicts 42% on average; raters say so 20% of the time'
+    'says *oedema* too often: it predicts 42% on average; raters say so 20% of the time'
     """
     choose("per", per, ("annotation", "case"))
     positive_integer("simulations", simulations, least=100)
@@ -405,7 +405,7 @@ def _sentence(
         where = f" where it predicts {low} to {high}"
     if statistic.channel == TOP:
         return f"{direction}{where}: {predicted} sure on average and right {observed} of the time"
-    mean = f"on average {predicted}" if where else f"predicts {predicted} on average"
+    mean = f"on average {predicted}" if where else f"it predicts {predicted} on average"
     return f"says *{name}* {direction}{where}: {mean}; raters say so {observed} of the time"
 
 

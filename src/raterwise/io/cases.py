@@ -141,7 +141,7 @@ def with_ratings(
     notes = (*table.notes, *(rated.notes if rated is not None else ()))
     if again := joined.report.loosely:
         of = f"{again} of {joined.report.cases} cases"
-        notes += (f"the ids of {of} are written otherwise in the ratings (loose_ids)",)
+        notes += (f"the ids of {of} are written differently in the ratings (loose_ids)",)
     return replace(table, notes=tuple(dict.fromkeys(notes))), joined
 
 

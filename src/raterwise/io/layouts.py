@@ -159,9 +159,9 @@ def layout_of(file: TableFile, told: TableColumns) -> str:
     found = [layout for layout, fits in usual_layouts(file).items() if fits]
     if len(found) == 1:
         return found[0]
-    problem = f"{' and '.join(found)} fit" if found else "none fits"
+    problem = f"fit {' and '.join(found)}" if found else "fit none"
     raise InvalidInputError(
-        f"ratings_layout: must be told for {file.name}; by the names of its columns {problem} "
+        f"ratings_layout: must be given for {file.name}; the names of its columns {problem} "
         f"({listed(file.columns)}). wide has rater_columns (reader_… or rater_…), long has a "
         "rater_column (reader or rater) and a rating_column (label or rating), counts has "
         f"count_columns (count_…){_maybe_ratings(file)}{file.read_so}"

@@ -154,11 +154,11 @@ def existing_file(path: str | PathLike[str]) -> Path:
     if not file.exists():
         if several := glob.glob(str(file)):
             kinds = {FORMATS.get(Path(name).suffix.lower(), "parquet") for name in several}
-            before = "" if kinds == {"parquet"} else f"; {TO_PARQUET} before"
+            first = "" if kinds == {"parquet"} else f": {TO_PARQUET} first"
             raise InvalidInputError(
-                f"{file}: must be one file; it is a pattern of {len(several)}, which are read as "
-                "one table in a stream alone (raterwise evaluate --stream, evaluate_stream)"
-                f"{before}"
+                f"{file}: must be one file; it is a pattern, which {len(several)} match. Put them "
+                "into one table; or, if labels stand beside the predictions, read them as a stream "
+                f"(raterwise evaluate --stream, evaluate_stream){first}"
             )
         raise InvalidInputError(f"{file}: there is no such file")
     if not file.is_file():  # a pipe would wait for ever, /dev/zero never end
@@ -195,6 +195,7 @@ def file_format(path: Path) -> str:
         return "csv"
     found = FORMATS.get(suffixes[-1]) if suffixes else None
     if found is None:
+        existing_file(path)  # a folder, or a name that is not there, has no ending to be wrong
         way = CONVERT.get(suffixes[-1] if suffixes else "", "CSV also .gz")
         raise InvalidInputError(f"{path}: the name must end in {', '.join(FORMATS)} ({way})")
     return found

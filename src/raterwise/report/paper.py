@@ -128,7 +128,7 @@ def _cases(results: Results) -> str:
     dropped = [left_out(str(reason), count) for reason, count in data.get("dropped", {}).items()]
     few = "".join(f" {sentence}" for sentence in _too_few_raters(results))
     none = "" if few else " No case was left out."
-    out = f" Left out were {'; '.join(dropped)}." if dropped else none
+    out = f" We left out {_joined(dropped)}." if dropped else none
     return f"We evaluated {counted}{patients}{classes}.{out}{few}{_in_use(data)}"
 
 
@@ -143,7 +143,11 @@ def _too_few_raters(results: Results) -> Iterator[str]:
     most = "up to " if results.findings else ""
     for dropped, titles in without.items():
         counted = f"{most}{counted_in_words(dropped, unit)}"
-        yield f"Without {counted} that had too few raters: {_joined(titles)}."
+        them = "it" if len(titles) == 1 else "them"
+        yield (
+            f"{counted[:1].upper()}{counted[1:]} had too few raters for {_joined(titles)}, and "
+            f"{'was' if counted.startswith('1 ') else 'were'} left out of {them}."
+        )
 
 
 def _in_use(data: Mapping[str, Any]) -> str:

@@ -291,7 +291,7 @@ def _after_headline(text: str) -> str:
         return head
     if PART in head:  # the figures are of a part of the cases, and must say so
         rest = f"{PART.strip()} {head.partition(PART)[2]}: {rest}"
-    elif not rest.startswith("where "):
+    elif not rest.startswith(("where ", "it ")):
         rest = f"it is {rest}" if rest[:1].isdigit() else f"it {rest}"
     return f"{rest[:1].upper()}{rest[1:]}"
 
@@ -299,8 +299,8 @@ def _after_headline(text: str) -> str:
 def _sentence(text: str) -> str:
     """Return a sentence of the verdict as it stands on a page.
 
-    >>> _sentence("says *oedema* too often: predicts 42% on average")
-    'Says “oedema” too often: predicts 42% on average'
+    >>> _sentence("says *oedema* too often: it predicts 42% on average")
+    'Says “oedema” too often: it predicts 42% on average'
     """
     quoted = _quoted(text)
     return quoted[:1].upper() + quoted[1:]
