@@ -553,6 +553,21 @@ def test_what_is_no_such_file_is_named(tmp_path: Path) -> None:
         read("imagenet", tmp_path)
 
 
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_wrong_place_is_named(tmp_path: Path, name: str) -> None:
+    """An empty folder and a table of something else: the error says which, in one line."""
+    (tmp_path / "empty").mkdir()
+    put(tmp_path, {"other.csv": "a,b\n1,2\n"})
+    for place in ("empty", "other.csv"):
+        with pytest.raises(InvalidInputError, match=place) as found:
+            read(name, tmp_path / place)
+        said = str(found.value)
+        assert "\n" not in said and "pickle" not in said
+        # What is there is not said to be missing.
+        assert not said.endswith(f"{place}: no such file")
+        assert not said.endswith(f"{place}: no such folder")
+
+
 def test_what_is_no_array_is_named(tmp_path: Path) -> None:
     """A text, a plain array in place of an archive, and what would run code are refused."""
     put(tmp_path, {"text.npy": "no array"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,23 @@ def test_the_command_writes_tables(data: Path, tmp_path: Path) -> None:
     assert summary[2]["patients"] == 398 and list(summary[2]["metrics"]) == list(VARIANTS)
 
 
+def test_the_page_has_the_rows_of_the_demonstration(tmp_path: Path) -> None:
+    """docs/calibration.md: what LIDC's rows have without any data, values and intervals alike."""
+    run(tmp_path)
+    page = Path(__file__).parents[1] / "docs" / "calibration.md"
+    section = page.read_text(encoding="utf-8").partition("### LIDC-IDRI malignancy")[2]
+    shown, made = (
+        [line for line in text.splitlines() if line.startswith("|")]
+        for text in (section, (tmp_path / "tables.md").read_text(encoding="utf-8"))
+    )
+    assert len(shown) == len(made) == 12
+    number = re.compile(r"[-+]?[0-9]+\.[0-9]+")
+    for ours, theirs in zip(made, shown, strict=True):
+        assert number.sub("", ours) == number.sub("", theirs)
+        found, wanted = ([float(n) for n in number.findall(line)] for line in (ours, theirs))
+        assert found == pytest.approx(wanted, abs=2e-3), theirs
+
+
 def test_a_wrong_folder_is_one_line(tmp_path: Path) -> None:
     """Bad input is exit code 2 here as everywhere."""
     command = ["label_histograms", "--data", str(tmp_path), "--out", str(tmp_path / "o")]
@@ -184,5 +202,5 @@ def test_differences_are_shown_after_minus_before() -> None:
         ],
     }
     text = as_markdown([part])
-    assert "| m | raw | -0.0300 [-0.0400, -0.0100] (p 0.002) | undefined | undefined |" in text
+    assert "| m | raw | -0.0300 [-0.0400, -0.0100] (p = 0.002) | undefined | undefined |" in text
     assert "| m | raw | 0.250 | 0.2000 | 0.2000 | 0.2000 | 0.2000 |" in text

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from experiments.commands import app
 from experiments.multi_rater.classification import (
+    METRICS,
     Column,
     Settings,
     agreement,
@@ -210,3 +211,7 @@ def test_kept_outputs_make_the_table_of_the_docs(tmp_path: Path) -> None:
     lines = [line for line in as_markdown(rows).splitlines() if line.startswith("|")]
     assert len(lines) > 20
     assert all(line in page for line in lines)
+    # Every error of every column; of the two classes of a finding cwECE is ECE of the positive one.
+    for column in {row["column"] for row in rows}:
+        own = {row["metric"] for row in rows if row["column"] == column}
+        assert own == set(METRICS) - ({"classwise_ece"} if "CheXNet" in column else set()), column

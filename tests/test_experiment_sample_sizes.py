@@ -33,7 +33,7 @@ from experiments.robust_ece.truth import (
 from experiments.robust_ece.views import moved
 
 KEPT = Path(__file__).parents[1] / "experiments" / "outputs" / "robust_ece" / "sample_sizes"
-TOY = Study(pool=400, sizes=(10, 100), repeats=6, kernel_density_repeats=2, kernel_density_size=10)
+TOY = Study(pool=400, sizes=(10, 100), repeats=6, kernel_density_repeats=2)
 
 
 def network(cases: int = 60, classes: int = 3, seed: int = 0, views: bool = True) -> Network:
@@ -266,6 +266,8 @@ def test_the_kept_outputs_make_the_tables_of_the_page(judged: Path) -> None:
     """docs/reproduction/robust_ece.md has the tables that follow from what is kept."""
     truth = read_json(KEPT / "truth.json")
     assert truth["repeats"] == Study().repeats
+    for pair in truth["pairs"].values():  # all six metrics at every size
+        assert {m: len(shares) for m, shares in pair["right"].items()} == dict.fromkeys(METRICS, 7)
     page = (KEPT.parents[3] / "docs" / "reproduction" / "robust_ece.md").read_text(encoding="utf-8")
     lines = (judged / "tables.md").read_text(encoding="utf-8").splitlines()
     rows = [line for line in lines if line.startswith("|") and "---" not in line]

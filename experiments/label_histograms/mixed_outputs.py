@@ -94,11 +94,14 @@ class Outputs:
         return self._last(self._part("hidden_tta"))
 
     def slim(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays without the draws, and without channels that are too many to keep."""
-        dropped = {"hidden_tta", "pooled_valid", "pooled_test"}
+        """Return the arrays without the draws, and without channels that are too many to keep.
+
+        Without any channels the head is left out, too: nothing follows from it alone.
+        """
+        dropped = {"hidden_tta", "pooled_valid", "pooled_test", *HEAD}
         if self.data == "mixed_mnist":
             narrow = self.arrays["pooled_test"].shape[1] <= NARROW
-            dropped -= {"pooled_valid", "pooled_test"} if narrow else {"pooled_test"}
+            dropped -= {"pooled_test", *HEAD} | ({"pooled_valid"} if narrow else set())
         tops = {f"{name}_top" for name in dropped}
         return {key: value for key, value in self.arrays.items() if key not in dropped | tops}
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from experiments.markdown import table_head, table_row
+from raterwise.rules import p_in_words
 
 __all__ = ["as_markdown"]
 
@@ -104,4 +105,4 @@ def _signed(row: Mapping[str, Any] | None) -> str:
     if row is None:
         return "undefined"
     ends = f"[{row['low']:+.4f}, {row['high']:+.4f}]"
-    return f"{row['difference']:+.4f} {ends} (p {row['p_value']:.3f})"
+    return f"{row['difference']:+.4f} {ends} ({p_in_words(row['p_value'])})"

@@ -48,7 +48,7 @@ def columns_of(
                 probs = _probs(stored[key], key)
                 yield f"CIFAR-10H, {name}", [Column(name, probs, counts)]
                 # About as many as MHIST tests with.
-                few = Column(name, probs[:FEW], counts[:FEW], metrics=("ece", "kde_ece"))
+                few = Column(name, probs[:FEW], counts[:FEW])
                 yield f"CIFAR-10H, {name}, {FEW} images", [few]
     if nodules is not None and (folder / "lidc_nodules.npz").is_file():
         for task in TASKS:

@@ -49,6 +49,7 @@ RECORDINGS = (*IMAGES, ".mp4", ".avi", ".mov", ".mpeg", ".mpg")
 
 def _one_label(
     name: str,
+    place: Path,
     paths: Sequence[Path],
     classes: Sequence[int],
     class_names: Sequence[str],
@@ -56,7 +57,7 @@ def _one_label(
 ) -> Dataset:
     """Return images with one class each; a case is called as its file is."""
     if not paths:
-        raise InvalidInputError(f"folder: must hold images of {name}; there is none")
+        raise InvalidInputError(f"{place}: must hold images of {name}; it holds none")
     labels = Labels.from_classes(
         np.asarray(classes, np.int64), len(class_names), class_names=class_names
     )
@@ -114,7 +115,7 @@ def read_busi(folder: str | PathLike[str]) -> Dataset:
         paths += images
         classes += [k] * len(images)
         masks += [tuple(drawn[file.stem]) for file in images]
-    return _one_label("BUSI", paths, classes, BUSI_CLASSES, masks=tuple(masks))
+    return _one_label("BUSI", place, paths, classes, BUSI_CLASSES, masks=tuple(masks))
 
 
 def read_oct2017(folder: str | PathLike[str]) -> Dataset:
@@ -167,7 +168,7 @@ def read_oct2017(folder: str | PathLike[str]) -> Dataset:
                 classes.append(k)
                 parts.append(called)
     return _one_label(
-        "OCT2017", paths, classes, OCT_CLASSES, parts=texts(parts), patients=texts(patients)
+        "OCT2017", place, paths, classes, OCT_CLASSES, parts=texts(parts), patients=texts(patients)
     )
 
 
@@ -222,6 +223,7 @@ def read_covid_ct(folder: str | PathLike[str]) -> Dataset:
     papers = [re.match(r"(.+)-p[0-9]+-", path.name) for path in paths]
     return _one_label(
         "Covid-CT",
+        pictures,
         paths,
         classes,
         COVID_CLASSES,
@@ -283,6 +285,7 @@ def read_pocus(folder: str | PathLike[str]) -> Dataset:
     rows = [known.get(path.stem, known.get(path.name, {})) for path in paths]
     return _one_label(
         "POCUS",
+        place,
         paths,
         classes,
         tuple(POCUS_CLASSES.values()),

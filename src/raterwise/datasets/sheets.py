@@ -27,9 +27,12 @@ IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif")
 def required(path: str | PathLike[str], what: str = "file") -> Path:
     """Return a path that is there."""
     found = Path(path)
-    if not (found.is_dir() if what == "folder" else found.is_file()):
-        raise InvalidInputError(f"{found}: no such {what}")
-    return found
+    if found.is_dir() if what == "folder" else found.is_file():
+        return found
+    if found.exists():
+        kind = "file" if what == "folder" else "folder"
+        raise InvalidInputError(f"{found}: must be a {what}; it is a {kind}")
+    raise InvalidInputError(f"{found}: no such {what}")
 
 
 def below(folder: str | PathLike[str], *names: str) -> Path:
@@ -84,9 +87,7 @@ def _packed_or_plain(path: str | PathLike[str]) -> Path:
 
 def read_bytes(path: Path) -> bytes:
     """Return what a file holds, unpacked where its name ends in .gz."""
-    if not path.is_file():
-        raise InvalidInputError(f"{path}: no such file")
-    content = path.read_bytes()
+    content = required(path).read_bytes()
     if path.suffix.lower() != ".gz":
         return content
     try:
@@ -108,6 +109,9 @@ def read_npy(path: str | PathLike[str]) -> NDArray[Any]:
 def read_npz(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
     """Return the arrays of an NPZ file; one that holds objects is refused."""
     file = required(path)
+    # NumPy takes what is no archive for a pickle, and says how to open that.
+    if not zipfile.is_zipfile(file):
+        raise InvalidInputError(f"{file.name}: must be an NPZ file; it is no zip archive")
     try:
         # Opened here: NumPy leaves a damaged archive open.
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
