@@ -206,7 +206,7 @@ def test_what_is_written_is_told(folder: Path, words: str, written: str) -> None
     [
         ("evaluate .", r"^raterwise: \.: the name must end in \.csv"),
         (f"evaluate {RATED} --bins 0", r"^raterwise: --bins: must be at least 1; got 0"),
-        (f"evaluate {RATED} --level 95", r"^raterwise: --level: must be between 0 and 1; got 95"),
+        (f"evaluate {RATED} --level 95", r"^raterwise: --level: .*, both excluded; got 95"),
         (f"evaluate {RATED} --metrics foo", r"^raterwise: --metrics: no metric is called 'foo'"),
         ("evaluate p.csv", r"^raterwise: --ratings: p\.csv holds no labels"),
         (

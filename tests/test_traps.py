@@ -86,7 +86,7 @@ def test_impossible_bins_are_refused(bins: Any, message: str) -> None:
         rw.evaluate([0.2, 0.8], [0, 1], metrics="ece", bins=bins)
 
 
-@pytest.mark.parametrize("bins", [0, 2.5])
+@pytest.mark.parametrize("bins", [0, 2.5, 5041, 10**20])
 def test_impossible_equal_mass_bins_are_refused(bins: Any) -> None:
     """The same for bins that follow from the scores."""
     with pytest.raises(rw.RaterwiseError, match="bins: "):

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from raterwise.binning import MAX_BINS, equal_mass_cuts, equal_mass_edges
+from raterwise.binning import MAX_BINS, equal_mass_cuts, equal_mass_edges, number_of_bins
 from raterwise.metrics.proper import require_equal_weights
-from raterwise.rules import positive_integer
 from raterwise.summaries.bin_table import BinTable
 from raterwise.summaries.sorted_scores import ScoreMasses
 from raterwise.types import Array
@@ -137,8 +136,7 @@ def robust_ece(table: BinTable, *, observed_bins_only: bool = False) -> Array:
 
 def adaptive_edges(scores: ScoreMasses, bins: int) -> Array:
     """Return equal-mass edges that hold every case: fewer bins where cases or scores are few."""
-    positive_integer("bins", bins)
-    return equal_mass_edges(scores.score, scores.mass, bins)
+    return equal_mass_edges(scores.score, scores.mass, number_of_bins(bins))
 
 
 def sweep_edges(scores: ScoreMasses) -> Array:
