@@ -330,6 +330,18 @@ ERRORS = {
     "unrated": (lambda: rw.ece([0.5], rw.Labels.from_ratings([[-1]], 2)), "every case needs a"),
     "single": (lambda: rw.epistemic_loss([0.5], [0]), "needs at least 2 labels per case"),
     "weights": (lambda: rw.calibration_loss([0.1, 0.2], [0, 1], weights=[1, 2]), "equal case"),
+    "models of other classes": (
+        lambda: rw.compare({"a": [0.5, 0.4], "b": [[0.2, 0.3, 0.5]] * 2}, [0, 1], resamples=2),
+        "models: must share the classes; 'a' has 2, 'b' has 3",
+    ),
+    "a rating of an unknown case": (
+        lambda: rw.Labels.from_long(["x", None], ["a", "b"], [0, 1]),
+        "items: must name the case of each rating; row 1 is None",
+    ),
+    "a rating by an unknown rater": (
+        lambda: rw.Labels.from_long([1, 2], [7, np.nan], [0, 1]),
+        "raters: must name the rater of each rating; row 1 is nan",
+    ),
     "letters for names": (lambda: rw.Labels.from_classes(["a", "b"], class_names="ab"),
                           "class_names: must name each of the classes; got 'ab'"),
     "a number for names": (lambda: rw.evaluate([0.5], [1], "ece", class_names=2),

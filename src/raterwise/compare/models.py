@@ -185,12 +185,19 @@ def compare(
     settings = Settings(resamples, level, seed, unit, on_single=on_single, threads=threads)
     ranked = _ranked_by(models, confidence, outside)
     results: dict[str, Results] = {}
+    classes: dict[str, int] = {}
     for i, (name, probs) in enumerate(models.items()):
         if progress:
             progress(name, i / len(models))
         predictions = predictions_of(
             probs, labels, weights, groups, class_names, on_unrated, *ranked[name]
         )
+        classes[name] = predictions.num_classes
+        if classes[name] != (number := next(iter(classes.values()))):
+            raise InvalidInputError(
+                f"models: must share the classes; {next(iter(classes))!r} has {number}, {name!r} "
+                f"has {classes[name]}"
+            )
         request = Request.of(
             metrics, bins=bins, question=question, per=per, threshold=threshold, options=options,
             settings=settings,

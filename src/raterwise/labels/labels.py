@@ -374,6 +374,11 @@ def _ids(values: Any, name: str) -> list[Hashable]:
     for row, value in enumerate(found):
         if not isinstance(value, Hashable):
             raise InvalidTypeError(f"{name}: must be one id per row; row {row} is {value!r}")
+        if rules.is_missing(value):  # two that are missing need not be the same
+            raise InvalidInputError(
+                f"{name}: must name the {'case' if name == 'items' else 'rater'} of each rating; "
+                f"row {row} is {value!r} (leave such rows out, or name them)"
+            )
     return found
 
 

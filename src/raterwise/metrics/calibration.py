@@ -39,13 +39,24 @@ def norm_error(table: BinTable, *, norm: float = 1) -> Array:
         return ece(table)
     if np.isinf(norm):
         return mce(table)
-    powers = table.weight * _gaps(table) ** norm
-    return np.asarray((powers.sum(axis=(-2, -1)) / _all_weight(table)) ** (1 / norm))
+    return _power_mean(table, _all_weight(table), norm)
 
 
 def _gaps(table: BinTable) -> Array:
     """|A_m - C_m|, 0 in bins without a case."""
     return np.asarray(np.abs(table.deviation) / np.where(table.weight > 0, table.weight, 1))
+
+
+def _power_mean(table: BinTable, total: Array, norm: float) -> Array:
+    """(Σ b/W |A - C|^p)^(1/p) over channels and bins, W the total.
+
+    The gaps are taken as shares of the largest, since 0.05^300 is 0 for a computer.
+    """
+    gaps = _gaps(table)
+    largest = gaps.max(axis=(-2, -1), keepdims=True, initial=0)
+    shares = gaps / np.where(largest > 0, largest, 1)
+    powers = (table.weight * shares**norm).sum(axis=(-2, -1))
+    return np.asarray(largest[..., 0, 0] * (powers / total) ** (1 / norm))
 
 
 def average_calibration_error(table: BinTable) -> Array:
@@ -96,9 +107,9 @@ def canonical_ece(table: BinTable, *, norm: float = 1) -> Array:
     Vaicenavicius et al. 2019, with a grid of bins for every class. Channels are classes, bins are
     the cells that hold a case, so every case is in each channel once.
     """
-    powers = table.weight * _gaps(table) ** norm
-    total = table.weight[..., 0, :].sum(axis=-1)
-    return np.asarray((powers.sum(axis=(-2, -1)) / total) ** (1 / norm))
+    if np.isinf(norm):
+        return mce(table)
+    return _power_mean(table, table.weight[..., 0, :].sum(axis=-1), norm)
 
 
 def mce(table: BinTable) -> Array:
