@@ -216,7 +216,7 @@ def test_what_is_written_is_told(folder: Path, words: str, written: str) -> None
         ("report p.json --text a.docx", r"^raterwise: --text: is a Markdown file and should end"),
         ("worklist p.csv --out a.xlsx", r"^raterwise: --out: is a CSV file and should end in"),
         (f"evaluate {RATED} --bins 0", r"^raterwise: --bins: must be at least 1; got 0"),
-        (f"evaluate {RATED} --level 95", r"^raterwise: --level: must be between 0 and 1; got 95"),
+        (f"evaluate {RATED} --level 95", r"^raterwise: --level: .*, both excluded; got 95"),
         (f"evaluate {RATED} --metrics foo", r"^raterwise: --metrics: no metric is called 'foo'"),
         ("evaluate p.csv", r"^raterwise: --ratings: p\.csv holds no labels"),
         (

@@ -271,7 +271,7 @@ def test_what_makes_results_unlike() -> None:
     """Other cases, labels, weights, patients or options are refused, each by its name."""
     models, labels = rated_cases(60)
     given = {"metrics": "brier", "resamples": 20}
-    one = rw.evaluate(models["sharp"], labels, class_names="abc", **given)
+    one = rw.evaluate(models["sharp"], labels, class_names=list("abc"), **given)
     p = models["noisy"]
     turned = Labels.from_counts(labels.counts[::-1])
     named = replace(labels, case_ids=tuple(range(60)))
@@ -287,7 +287,9 @@ def test_what_makes_results_unlike() -> None:
         ),
         "must share level; 'a' has 0.95, 'b' has 0.9": rw.evaluate(p, labels, level=0.9, **given),
         "must share bins; 'a' has 15, 'b' has 10": rw.evaluate(p, labels, bins=10, **given),
-        "'a' has a, b, c, 'b' has a, c, b": rw.evaluate(p, labels, class_names="acb", **given),
+        "'a' has a, b, c, 'b' has a, c, b": rw.evaluate(
+            p, labels, class_names=list("acb"), **given
+        ),
         "'b' holds no resampled values": rw.evaluate(p, labels, "brier", resamples=0),
     }
     for message, other in unlike.items():
@@ -315,6 +317,9 @@ def test_what_results_know_is_not_asked_again(tmp_path: Path) -> None:
         "labels: results know theirs": {"labels": labels},
         "groups: results know theirs": {"groups": np.arange(60)},
         "level: the results were made with 0.95, which cannot be changed; got 0.5": {"level": 0.5},
+        "bins: the results were made with 15, which cannot be changed; got [0.0, 1.0]": {
+            "bins": np.array([0.0, 1.0])
+        },
         "metrics: 'sharp' has no auccc; it has brier, ece, nll": {"metrics": "auccc"},
     }.items():
         with pytest.raises(InvalidInputError, match=re.escape(message)):

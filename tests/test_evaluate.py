@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import raterwise as rw
@@ -517,3 +518,14 @@ def test_without_single_labels_both_estimates_are_of_the_same_cases() -> None:
         found = rw.evaluate(probs, labels, "epistemic_loss", **asked)["epistemic_loss"]
         assert found.value == pytest.approx(value)
         assert (found.dropped or 0) == left_out
+
+
+def test_names_of_classes_may_be_an_array() -> None:
+    """`classes_` of a scikit-learn estimator is one, the columns of a frame are another."""
+    for names in (np.array(["benign", "malignant"]), pd.Index(["benign", "malignant"])):
+        found = rw.evaluate([0.2, 0.9], [0, 1], "brier", class_names=names, resamples=0)
+        assert found.data["class_names"] == ["benign", "malignant"]
+        words = np.array(["benign", "malignant"])
+        assert rw.evaluate([0.2, 0.9], words, "brier", class_names=names, resamples=0)[
+            "brier"
+        ].value == pytest.approx((0.2**2 + 0.1**2) / 2)

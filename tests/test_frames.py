@@ -260,15 +260,15 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "lists of several lengths": (
         lambda: rw.brier([[0.5, 0.5], [1.0]], [0, 1]),
-        "probs: must have rows of one length; row 0 has 2 values, row 1 has 1",
+        "probs: must be an array .* rows of one length; row 0 has 2 values, row 1 has 1",
     ),
     "a column of lists of several lengths": (
         lambda: rw.brier(pd.Series([[0.5, 0.5], [1.0]]), [0, 1]),
-        "probs: must have rows of one length; row 0 has 2 values, row 1 has 1",
+        "probs: must be an array .* rows of one length; row 0 has 2 values, row 1 has 1",
     ),
     "an empty list": (
         lambda: rw.brier(pl.Series([[0.5, 0.5], None]), [0, 1]),
-        "probs: must have rows of one length; row 0 has 2 values, row 1 has 0",
+        "probs: must be an array .* rows of one length; row 0 has 2 values, row 1 has 0",
     ),
     "lists beside numbers": (
         lambda: rw.brier(pd.DataFrame({"p": [[0.5, 0.5]], "id": [7]}), [0]),

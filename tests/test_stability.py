@@ -104,7 +104,7 @@ def test_undefined_subsets_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"start": 1.5}, "start: must be between 0 and 1; got 1.5"),
+        ({"start": 1.5}, "start: must lie between 0 and 1, both excluded; got 1.5"),
         ({"step": 0.0}, r"step: must be in \(0, 0.8\]; got 0.0"),
         ({"repeats": 0}, "repeats: must be at least 1; got 0"),
         ({"metric": "nope"}, "metrics: no metric is called 'nope'"),

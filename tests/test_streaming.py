@@ -802,5 +802,5 @@ def test_memory_does_not_grow_with_the_cases(tmp_path: Path) -> None:
 
 def test_arrays_in_the_place_of_files_are_named() -> None:
     """A stream reads files; what is in memory is for `evaluate`."""
-    with pytest.raises(TypeError, match=r"paths: must be names of files; got tuple \(evaluate"):
+    with pytest.raises(TypeError, match=r"paths: must be the name of a file; got tuple \(evaluate"):
         rw.evaluate_stream([([[0.5, 0.5]], [0])])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import raterwise as rw
 from raterwise.binning import bin_edges, locate
@@ -16,6 +18,7 @@ from raterwise.catalog import CATALOG
 from raterwise.questions import Question
 from raterwise.summaries import BinPlan
 from raterwise.summaries.one_pass import summarise
+from raterwise.torch import metrics
 from strategies import OF_PROBABILITIES, Array, Problem, ordinary
 
 
@@ -86,13 +89,27 @@ def test_impossible_bins_are_refused(bins: Any, message: str) -> None:
         rw.evaluate([0.2, 0.8], [0, 1], metrics="ece", bins=bins)
 
 
-@pytest.mark.parametrize("bins", [0, 2.5])
+@pytest.mark.parametrize("bins", [0, 2.5, 5041, 10**20])
 def test_impossible_equal_mass_bins_are_refused(bins: Any) -> None:
     """The same for bins that follow from the scores."""
     with pytest.raises(rw.RaterwiseError, match="bins: "):
         rw.adaptive_ece([0.2, 0.8], [0, 1], bins=bins)
     with pytest.raises(rw.RaterwiseError, match="bins: "):
         rw.evaluate([0.2, 0.8], [0, 1], metrics="adaptive_ece", bins=bins)
+
+
+@pytest.mark.parametrize("norm", [1, 2, 300, 1e6, math.inf])
+def test_powers_of_small_gaps_do_not_vanish(norm: float) -> None:
+    """One bin with a gap of 0.05 has that error in every norm; 0.05^300 is 0 for a computer.
+
+    Over both classes the sum of powers is twice as large, so that its root is 2^(1/p) 0.05.
+    """
+    y = [1] * 18 + [0] * 2
+    assert rw.ece([0.95] * 20, y, norm=norm) == pytest.approx(0.05)
+    assert rw.canonical_ece([0.95] * 20, y, norm=norm) == pytest.approx(0.05 * 2 ** (1 / norm))
+    metric = metrics.ECE(num_classes=2, norm=norm)
+    metric.update(torch.full((20,), 0.95, dtype=torch.float64), torch.tensor(y))
+    assert metric.compute().item() == pytest.approx(0.05)
 
 
 def test_equal_mass_bins_with_sixty_percent_zeros() -> None:

@@ -330,6 +330,24 @@ ERRORS = {
     "unrated": (lambda: rw.ece([0.5], rw.Labels.from_ratings([[-1]], 2)), "every case needs a"),
     "single": (lambda: rw.epistemic_loss([0.5], [0]), "needs at least 2 labels per case"),
     "weights": (lambda: rw.calibration_loss([0.1, 0.2], [0, 1], weights=[1, 2]), "equal case"),
+    "models of other classes": (
+        lambda: rw.compare({"a": [0.5, 0.4], "b": [[0.2, 0.3, 0.5]] * 2}, [0, 1], resamples=2),
+        "models: must share the classes; 'a' has 2, 'b' has 3",
+    ),
+    "a rating of an unknown case": (
+        lambda: rw.Labels.from_long(["x", None], ["a", "b"], [0, 1]),
+        "items: must name the case of each rating; row 1 is None",
+    ),
+    "a rating by an unknown rater": (
+        lambda: rw.Labels.from_long([1, 2], [7, np.nan], [0, 1]),
+        "raters: must name the rater of each rating; row 1 is nan",
+    ),
+    "letters for names": (lambda: rw.Labels.from_classes(["a", "b"], class_names="ab"),
+                          "class_names: must name each of the classes; got 'ab'"),
+    "a number for names": (lambda: rw.evaluate([0.5], [1], "ece", class_names=2),
+                           "class_names: must name each of the 2 classes; got 2"),
+    "letters for findings": (lambda: rw.evaluate_multilabel([[0.5, 0.5]], [[1, 0]], [[1, 1]], "ab"),
+                             "names: must be 2 different names, one per finding; got 'ab'"),
     "one name": (lambda: rw.Labels.from_classes([0, 0], class_names=["a"]), "class_names: must "
                  "name at least 2 classes; got 'a'"),
     "a name twice": (lambda: rw.Labels.from_classes([0, 1], class_names=["a", "a"]), "class_names: "
@@ -355,6 +373,41 @@ WRONG_KINDS = {
     "calibration_error": (lambda: rw.multi_rater(3), "calibration_error: must be a function"),
     "metrics": (lambda: rw.evaluate([0.5], [1], None), "metrics: must be names of metrics; got "),
     "a metric": (lambda: rw.evaluate([0.5], [1], [rw.ece]), "metrics: must be names of metrics"),
+    "level": (lambda: rw.evaluate([0.5], [1], "ece", level="95%"), "level: must be a number; got "),
+    "significance": (lambda: rw.exchangeability_test(TWO_RATERS, significance=None),
+                     "significance: must be a number; got None"),
+    "start": (lambda: rw.stability.total_variation("ece", [0.5], [1], start=[1]),
+              "start: must be a number; got [1]"),
+    "step": (lambda: rw.stability.total_variation("ece", [0.5], [1], step="a"),
+             "step: must be a number; got 'a'"),
+    "fractions": (lambda: rw.stability.subsample_curve("ece", [0.5], [1], fractions="all"),
+                  "fractions: must be an array of numbers"),
+    "seed": (lambda: rw.PointBelief([[0.5, 0.5]]).sample(2, seed="a"), "seed: must be a whole"),
+    "sigma": (lambda: rw.robust_ece([0.5], [1], sigma=10**400), "sigma: must be a number; got"),
+    "resamples": (lambda: rw.compare({"a": [0.5], "b": [0.4]}, [1], resamples="many"),
+                  "resamples: must be a whole number; got 'many'"),
+    "subgroups": (lambda: rw.evaluate([0.5], [1], "ece", subgroups=5),
+                  "subgroups: must be one column of values; got 5"),
+    "names of models": (lambda: rw.compare({1: [0.5], 2: [0.4]}, [1]),
+                        "models: must have words for names; got 1"),
+    "a sparse tensor": (lambda: rw.ece(torch.eye(2).to_sparse(), [0, 1]),
+                        "probs: must be a dense tensor of numbers"),
+    "a tensor without values": (lambda: rw.ece(torch.zeros(2, 2, device="meta"), [0, 1]),
+                                "probs: must be a dense tensor of numbers"),
+    "raters of a plan": (lambda: rw.planning.plan("ece", [0.5], TWO_RATERS, raters="a"),
+                         "raters: must be a"),
+    "a metric of options": (lambda: rw.evaluate([0.5], [1], "ece", options={1: {}}),
+                            "options: must give options by metric"),
+    "files of a stream": (lambda: rw.evaluate_stream(None), "paths: must be the name of a file; "
+                          "got NoneType"),
+    "a file": (lambda: rw.read_cases([[0.5]]), "predictions: must be the name of a file; got list"),
+    "items": (lambda: rw.Labels.from_long([[1]], ["a"], [0], 2), "items: must be one id per row; "
+              "row 0 is [1]"),
+    "raters": (lambda: rw.Labels.from_long([1], [["a"]], [0], 2), "raters: must be one id per row"),
+    "ragged labels": (lambda: rw.ece([0.5, 0.4], [[0, 1], [1]]),
+                      "labels: must be an array of numbers with rows of one length; row 0 "
+                      "has 2 values, row 1 has 1"),
+    "labels": (lambda: rw.ece([0.5], rw.Labels), "labels: must be an array of numbers or words"),
 }  # fmt: skip
 TWO_RATERS = rw.Labels.from_counts([[1, 1]])
 

@@ -16,7 +16,7 @@ from raterwise.types import Array
 def as_array(values: Any, name: str) -> Array:
     """Return `values` as a NumPy array; tensors on any device, frames and series are accepted."""
     if hasattr(values, "detach"):
-        values = _from_torch(values)
+        values = _from_torch(values, name)
     elif (numbers := numbers_of(values, name)) is not None:
         values = numbers
     refuse_masked(values, name)
@@ -62,11 +62,14 @@ def on_gpu(values: Any) -> bool:
     return hasattr(values, "detach") and values.device.type == "cuda"
 
 
-def _from_torch(tensor: Any) -> Array:
+def _from_torch(tensor: Any, name: str) -> Array:
     tensor = tensor.detach()
     if str(tensor.dtype) == "torch.bfloat16":  # NumPy has no such type; float32 holds it exactly
         tensor = tensor.float()
-    array: Array = tensor.cpu().numpy()
+    try:
+        array: Array = tensor.cpu().numpy()
+    except (TypeError, RuntimeError) as error:  # sparse, quantized, or without values at all
+        raise InvalidTypeError(f"{name}: must be a dense tensor of numbers; {error}") from error
     return array
 
 

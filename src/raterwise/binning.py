@@ -43,16 +43,21 @@ def bin_edges(bins: Any) -> FloatArray:
     if np.ndim(bins) == 0:
         if isinstance(bins, str):
             raise InvalidTypeError(f"bins: must be a whole number or edges; got {bins!r}")
-        number = positive_integer("bins", bins)
-        if number > MAX_BINS:
-            raise InvalidInputError(f"bins: must be at most {MAX_BINS}; got {number}")
-        return equal_edges(number)
+        return equal_edges(number_of_bins(bins))
     edges = as_float_array(bins, "bins", ndim=1).astype(np.float64)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise InvalidInputError(f"bins: edges must increase; got {bins!r}")
     if edges[0] != 0 or edges[-1] != 1:
         raise InvalidInputError(f"bins: edges must run from 0 to 1; got {edges[0]} … {edges[-1]}")
     return edges
+
+
+def number_of_bins(bins: Any) -> int:
+    """Return a number of bins; more than MAX_BINS would take memory and say nothing."""
+    number = positive_integer("bins", bins)
+    if number > MAX_BINS:
+        raise InvalidInputError(f"bins: must be at most {MAX_BINS}; got {number}")
+    return number
 
 
 def unit_in_last_place(dtype: Any) -> float:

@@ -6,7 +6,7 @@ somebody hands over one of their objects.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,9 +170,9 @@ def refuse_ragged(rows: Any, name: str) -> None:
     lengths = [len(row) if isinstance(row, list | tuple | np.ndarray) else 0 for row in rows]
     for row, length in enumerate(lengths):
         if length != lengths[0]:
-            raise InvalidInputError(
-                f"{name}: must have rows of one length; row 0 has {lengths[0]} values, row {row} "
-                f"has {length}"
+            raise InvalidTypeError(
+                f"{name}: must be an array of numbers with rows of one length; row 0 has "
+                f"{lengths[0]} values, row {row} has {length}"
             )
 
 
@@ -185,7 +185,10 @@ def as_list(values: Any, name: str = "ids") -> list[Any]:
         return list(next(iter(columns.values())).to_list())
     if hasattr(values, "detach"):
         values = values.detach().cpu()
-    return list(values.tolist() if hasattr(values, "tolist") else values)
+    values = values.tolist() if hasattr(values, "tolist") else values
+    if not isinstance(values, Iterable):
+        raise InvalidTypeError(f"{name}: must be one column of values; got {values!r}")
+    return list(values)
 
 
 def values_of(column: Any) -> Values:

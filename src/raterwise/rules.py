@@ -152,8 +152,9 @@ def a_number(name: str, value: Any) -> None:
     """Raise where an option is no number; it may be infinite."""
     try:
         bool(value < math.inf)
-    except (TypeError, ValueError):
-        raise InvalidTypeError(f"{name}: must be a number; got {value!r}") from None
+        float(value)
+    except (TypeError, ValueError, OverflowError):  # the last of whole numbers of 2**1024 and more
+        raise InvalidTypeError(f"{name}: must be a number; got {value!r:.80}") from None
 
 
 # arrays of any kind -------------------------------------------------------------------------------

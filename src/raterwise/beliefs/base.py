@@ -223,7 +223,9 @@ class Belief:
         >>> PointBelief([[0.2, 0.8]]).sample(1, seed=0)
         array([[[0.2, 0.8]]])
         """
-        return self._members.sample(positive_integer("n", n), np.random.default_rng(seed))
+        return self._members.sample(
+            positive_integer("n", n), np.random.default_rng(positive_integer("seed", seed, least=0))
+        )
 
     def take(self, indices: ArrayLike) -> Self:
         """Return the belief about the chosen cases, in the order chosen.

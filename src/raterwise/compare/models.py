@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
@@ -21,6 +22,7 @@ from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
 from raterwise.provenance import made
 from raterwise.results import Results
+from raterwise.rules import positive_integer
 from raterwise.types import OnSingle, OnUnrated, Per, Questions, Unit
 
 RESAMPLES, LEVEL, SEED, BINS = 1000, 0.95, 0, 15
@@ -155,6 +157,9 @@ def compare(
         )
     if len(models) < 2:
         raise InvalidInputError(f"models: must be at least two; got {len(models)}")
+    for name in models:
+        if not isinstance(name, str):
+            raise InvalidTypeError(f"models: must have words for names; got {name!r}")
     judged = {name: model for name, model in models.items() if isinstance(model, Results)}
     if judged:
         if len(judged) < len(models):
@@ -176,17 +181,24 @@ def compare(
         return _compared(_with_metrics(judged, metrics))
     if labels is None:
         raise InvalidInputError("labels: are needed with predictions; only results go without")
-    if resamples < 2:
+    if positive_integer("resamples", resamples, least=0) < 2:
         raise InvalidInputError(f"resamples: must be at least 2 to compare; got {resamples}")
     settings = Settings(resamples, level, seed, unit, on_single=on_single, threads=threads)
     ranked = _ranked_by(models, confidence, outside)
     results: dict[str, Results] = {}
+    classes: dict[str, int] = {}
     for i, (name, probs) in enumerate(models.items()):
         if progress:
             progress(name, i / len(models))
         predictions = predictions_of(
             probs, labels, weights, groups, class_names, on_unrated, *ranked[name]
         )
+        classes[name] = predictions.num_classes
+        if classes[name] != (number := next(iter(classes.values()))):
+            raise InvalidInputError(
+                f"models: must share the classes; {next(iter(classes))!r} has {number}, {name!r} "
+                f"has {classes[name]}"
+            )
         request = Request.of(
             metrics, bins=bins, question=question, per=per, threshold=threshold, options=options,
             settings=settings,
@@ -217,9 +229,10 @@ def _ranked_by(
             raise InvalidInputError(f"{name}: there is no model {unknown[0]!r}")
     if outside is not None and (missing := [model for model in models if model not in outside]):
         raise InvalidInputError(f"outside: must be given for every model; {missing[0]!r} has none")
-    if len(sizes := {len(given) for given in (outside or {}).values()}) > 1:
+    if len(sizes := {np.shape(given)[:1] for given in (outside or {}).values()}) > 1:
         raise InvalidInputError(
-            f"outside: must be of the same cases for every model; got {sorted(sizes)} of them"
+            "outside: must be of the same cases for every model; got "
+            f"{sorted(n for size in sizes for n in size)} of them"
         )
     return {name: ((confidence or {}).get(name), (outside or {}).get(name)) for name in models}
 
@@ -248,6 +261,7 @@ def _refuse_what_results_know(
             raise InvalidInputError(f"{argument}: results know theirs; give it with predictions")
     for argument, (value, usual) in made_with.items():
         known = results.options.get(argument)
+        value = value.tolist() if hasattr(value, "tolist") else value
         if value not in (usual, known):
             raise InvalidInputError(
                 f"{argument}: the results were made with {known!r}, which cannot be changed; "

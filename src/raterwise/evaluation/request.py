@@ -295,7 +295,7 @@ def _by_metric(options: Mapping[str, Options] | None) -> dict[str, Options]:
     if options is None:
         return {}
     if not isinstance(options, Mapping) or not all(
-        isinstance(given, Mapping) for given in options.values()
+        isinstance(name, str) and isinstance(given, Mapping) for name, given in options.items()
     ):
         raise InvalidTypeError(
             'options: must give options by metric, such as {"robust_ece": {"sigma": 0.05}}; '

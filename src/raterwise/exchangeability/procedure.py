@@ -19,7 +19,7 @@ from raterwise.exchangeability.permutations import (
 )
 from raterwise.labels import Labels, Ratings
 from raterwise.predictions.checks import patient_codes
-from raterwise.rules import positive_integer
+from raterwise.rules import between_zero_and_one, positive_integer
 from raterwise.types import Integers
 
 
@@ -206,8 +206,7 @@ def _deviations(
 
 
 def _check_significance(significance: float, permutations: int) -> None:
-    if not 0 < significance < 1:
-        raise InvalidInputError(f"significance: must lie between 0 and 1; got {significance}")
+    between_zero_and_one("significance", significance)
     if (permutations + 1) * significance < 1 - 1e-9:
         raise InvalidInputError(
             f"permutations: the smallest p-value is 1 / (permutations + 1), which must reach "

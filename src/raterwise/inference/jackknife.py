@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.errors import InvalidInputError, UndefinedMetricError
+from raterwise.rules import between_zero_and_one
 from raterwise.types import FloatArray
 
 Ends = tuple[float, float]
@@ -217,6 +218,4 @@ def normal_quantile(level: float) -> float:
 
 def checked_level(level: float) -> float:
     """Return the level of an interval; refuse what is none."""
-    if not 0 < level < 1:
-        raise InvalidInputError(f"level: must lie between 0 and 1, both excluded; got {level}")
-    return level
+    return between_zero_and_one("level", level)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from raterwise.errors import InvalidInputError
-from raterwise.rules import choose, positive_integer
+from raterwise.rules import between_zero_and_one, choose, positive_integer
 
 Progress = Callable[[str, float], None]
 """Called with a description and the fraction done."""
@@ -49,8 +49,7 @@ class Settings:
         choose("unit", self.unit, UNITS)
         choose("interval", self.interval, ("auto", "percentile", "bias_corrected"))
         choose("on_single", self.on_single, ("error", "drop"))
-        if not 0 < self.level < 1:
-            raise InvalidInputError(f"level: must be between 0 and 1; got {self.level}")
+        between_zero_and_one("level", self.level)
         if self.threads is not None:
             positive_integer("threads", self.threads)
         if self.resamples == 1:

@@ -21,7 +21,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.inference.deviations import ALL, TOP, Statistic, channels_of
 from raterwise.inference.evidence import Evidence, adjusted_p_values, simulated_p_values
 from raterwise.predictions import Predictions
-from raterwise.rules import choose, positive_integer
+from raterwise.rules import between_zero_and_one, choose, positive_integer
 from raterwise.summaries import DeviationPlan, DeviationSums, DeviationTable, summarise
 
 
@@ -155,8 +155,7 @@ def judge(
     choose("per", per, ("annotation", "case"))
     positive_integer("simulations", simulations, least=100)
     positive_integer("seed", seed, least=0)
-    if not 0 < significance < 1:
-        raise InvalidInputError(f"significance: must be between 0 and 1; got {significance}")
+    between_zero_and_one("significance", significance)
     if not isinstance(predictions, Predictions):
         predictions = Predictions.of(
             predictions, labels, groups=groups, weights=weights, class_names=class_names

@@ -13,6 +13,7 @@ from raterwise.evaluate import predictions_of
 from raterwise.io.layouts import TableColumns, usual_layouts
 from raterwise.io.npz import is_npz
 from raterwise.io.ratings import RatingTable, read_ratings
+from raterwise.io.sources import as_path
 from raterwise.io.tables import Joined, PredictionTable, join, read_predictions
 from raterwise.io.unused_columns import unused_notes
 from raterwise.labels.duplicates import DUPLICATES, Duplicates
@@ -303,6 +304,7 @@ def read_cases(
         ratings_id_column=ratings_id_column, allow_unmatched=allow_unmatched,
         loose_ids=loose_ids, duplicates=choose("duplicates", duplicates, DUPLICATES),
     )  # fmt: skip
-    files = Path(predictions), None if ratings is None else Path(ratings)
-    table, joined = read_tables(*files, told)
-    return predictions_of_tables(table, joined, files, on_unrated)
+    file = as_path(predictions, "predictions")
+    other = None if ratings is None else as_path(ratings, "ratings")
+    table, joined = read_tables(file, other, told)
+    return predictions_of_tables(table, joined, (file, other), on_unrated)

@@ -166,6 +166,15 @@ def existing_file(path: str | PathLike[str]) -> Path:
     return file
 
 
+def as_path(path: Any, name: str) -> Path:
+    """Return the name of a file as a path; arrays and frames are none."""
+    if not isinstance(path, str | PathLike):
+        raise InvalidTypeError(
+            f"{name}: must be the name of a file; got {type(path).__name__} (evaluate takes arrays)"
+        )
+    return Path(path)
+
+
 def matching_files(paths: Sequence[str | PathLike[str]]) -> list[Path]:
     """Return the files of some names and patterns, in order; the same file twice is an error.
 
@@ -174,10 +183,7 @@ def matching_files(paths: Sequence[str | PathLike[str]]) -> list[Path]:
     """
     files: list[Path] = []
     for path in paths:
-        if not isinstance(path, str | PathLike):
-            raise InvalidTypeError(
-                f"paths: must be names of files; got {type(path).__name__} (evaluate takes arrays)"
-            )
+        as_path(path, "paths")
         found = [] if Path(path).exists() else sorted(glob.glob(str(path)))
         files += [Path(name) for name in found] or [Path(path)]
     known: set[Path] = set()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from raterwise import rules
 from raterwise.arrays import as_array, as_integer_array
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.frames import Values, columns_of, values_of
+from raterwise.frames import Values, columns_of, refuse_ragged, values_of
 from raterwise.rules import listed, positive_integer
 from raterwise.types import Integers
 
@@ -215,14 +215,14 @@ def coded_matrix(
     return _of_values(parsed, name, num_classes, class_names, absent), None
 
 
-def names_of(names: Sequence[str] | None, num_classes: int) -> tuple[str, ...] | None:
-    """Return the names of the classes, one for each."""
-    if names is None:
-        return None
-    if isinstance(names, str) or len(names) != num_classes:
-        got = f"got {len(names)} names" if not isinstance(names, str) else f"got {names!r}"
-        raise InvalidInputError(f"class_names: must name each of the {num_classes} classes; {got}")
-    found = tuple(str(name) for name in names)
+def names_of(names: Iterable[str], num_classes: int | None = None) -> tuple[str, ...]:
+    """Return the names of the classes, one for each: a list or an array, but no word alone."""
+    alone = isinstance(names, str) or not isinstance(names, Iterable)
+    found = () if alone else tuple(str(name) for name in names)
+    if alone or num_classes not in (None, len(found)):
+        got = repr(names) if alone else f"{len(found)} names"
+        classes = "classes" if num_classes is None else f"{num_classes} classes"
+        raise InvalidInputError(f"class_names: must name each of the {classes}; got {got}")
     if len(found) < 2:
         raise InvalidInputError(f"class_names: must name at least 2 classes; got {listed(found)}")
     if len(set(found)) < len(found):
@@ -252,6 +252,8 @@ def _plain(values: Any, name: str) -> NDArray[Any]:
         if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
             array = np.asarray(values, dtype=object)  # NumPy would write None as "None"
     except (ValueError, TypeError) as error:
+        if isinstance(values, list | tuple):
+            refuse_ragged(values, name)
         raise InvalidTypeError(f"{name}: must be an array of numbers; {error}") from error
     if array.dtype.kind not in "biufUSTO":
         raise rules.not_numbers(name, array.dtype, array.flat[0] if array.size else None)
@@ -338,7 +340,7 @@ def _order_of_classes(
 ) -> tuple[str, ...]:
     """Return the classes in their order: as told, or that of the categories; never a guess."""
     if class_names is not None:
-        return tuple(str(each) for each in class_names)
+        return names_of(class_names)
     told = {column.categories for column in columns if column.categories is not None}
     if len(told) == 1:
         return told.pop()
@@ -390,10 +392,11 @@ def _with_names(
 ) -> Coded:
     """Return codes with the number of classes: as told, as named, or as many as are there."""
     inferred = num_classes is None and class_names is None
+    names = None if class_names is None else names_of(class_names, num_classes)
     if num_classes is None:
-        num_classes = len(class_names) if class_names is not None else _inferred(codes, name)
+        num_classes = _inferred(codes, name) if names is None else len(names)
     gaps = gaps and bool((codes == NO_RATING).any())
-    return Coded(codes, num_classes, names_of(class_names, num_classes), inferred, gaps)
+    return Coded(codes, num_classes, names, inferred, gaps)
 
 
 def _inferred(codes: Integers, name: str) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from raterwise import rules
 from raterwise.arrays import as_integer_array
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.frames import as_list, require_columns
 from raterwise.kernels._threads import in_threads
 from raterwise.labels.classes import (
@@ -258,7 +258,8 @@ class Labels(LabelTable):
             case, k = (int(i) for i in np.argwhere(counts < 0)[0])
             raise rules.negative_count("counts", case, k, int(counts[case, k]))
         rules.check_sum_of_counts("counts", float(counts.sum(dtype=np.float64)))
-        return Labels(num_classes, histogram=counts, class_names=names_of(class_names, num_classes))
+        names = None if class_names is None else names_of(class_names, num_classes)
+        return Labels(num_classes, histogram=counts, class_names=names)
 
     @staticmethod
     def from_long(
@@ -308,7 +309,7 @@ class Labels(LabelTable):
         """
         found = coded_columns([classes], "classes", num_classes, class_names, missing)
         label = found.codes[:, 0].astype(np.int64)
-        listed, who = as_list(items, "items"), as_list(raters, "raters")
+        listed, who = _ids(items, "items"), _ids(raters, "raters")
         case_ids = tuple(dict.fromkeys(listed if order is None else as_list(order, "order")))
         case = _codes(listed, case_ids, "items")
         rater_ids = tuple(dict.fromkeys(who))
@@ -365,6 +366,20 @@ def _check_range(labels: Integers, num_classes: int, name: str) -> None:
         code = int(labels[row])
         none = f" (if that is no rating: missing={code})" if code in MISSING_CODES else ""
         raise rules.not_a_class(name, row, code, num_classes, after=none)
+
+
+def _ids(values: Any, name: str) -> list[Hashable]:
+    """Return what says which case or which rater, one for each row."""
+    found = as_list(values, name)
+    for row, value in enumerate(found):
+        if not isinstance(value, Hashable):
+            raise InvalidTypeError(f"{name}: must be one id per row; row {row} is {value!r}")
+        if rules.is_missing(value):  # two that are missing need not be the same
+            raise InvalidInputError(
+                f"{name}: must name the {'case' if name == 'items' else 'rater'} of each rating; "
+                f"row {row} is {value!r} (leave such rows out, or name them)"
+            )
+    return found
 
 
 def _codes(ids: list[Hashable], known: tuple[Hashable, ...], name: str) -> Integers:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from raterwise.binning import MAX_BINS, equal_mass_cuts, equal_mass_edges
+from raterwise.binning import MAX_BINS, equal_mass_cuts, equal_mass_edges, number_of_bins
 from raterwise.metrics.proper import require_equal_weights
-from raterwise.rules import positive_integer
 from raterwise.summaries.bin_table import BinTable
 from raterwise.summaries.sorted_scores import ScoreMasses
 from raterwise.types import Array
@@ -40,13 +39,24 @@ def norm_error(table: BinTable, *, norm: float = 1) -> Array:
         return ece(table)
     if np.isinf(norm):
         return mce(table)
-    powers = table.weight * _gaps(table) ** norm
-    return np.asarray((powers.sum(axis=(-2, -1)) / _all_weight(table)) ** (1 / norm))
+    return _power_mean(table, _all_weight(table), norm)
 
 
 def _gaps(table: BinTable) -> Array:
     """|A_m - C_m|, 0 in bins without a case."""
     return np.asarray(np.abs(table.deviation) / np.where(table.weight > 0, table.weight, 1))
+
+
+def _power_mean(table: BinTable, total: Array, norm: float) -> Array:
+    """(Σ b/W |A - C|^p)^(1/p) over channels and bins, W the total.
+
+    The gaps are taken as shares of the largest, since 0.05^300 is 0 for a computer.
+    """
+    gaps = _gaps(table)
+    largest = gaps.max(axis=(-2, -1), keepdims=True, initial=0)
+    shares = gaps / np.where(largest > 0, largest, 1)
+    powers = (table.weight * shares**norm).sum(axis=(-2, -1))
+    return np.asarray(largest[..., 0, 0] * (powers / total) ** (1 / norm))
 
 
 def average_calibration_error(table: BinTable) -> Array:
@@ -97,9 +107,9 @@ def canonical_ece(table: BinTable, *, norm: float = 1) -> Array:
     Vaicenavicius et al. 2019, with a grid of bins for every class. Channels are classes, bins are
     the cells that hold a case, so every case is in each channel once.
     """
-    powers = table.weight * _gaps(table) ** norm
-    total = table.weight[..., 0, :].sum(axis=-1)
-    return np.asarray((powers.sum(axis=(-2, -1)) / total) ** (1 / norm))
+    if np.isinf(norm):
+        return mce(table)
+    return _power_mean(table, table.weight[..., 0, :].sum(axis=-1), norm)
 
 
 def mce(table: BinTable) -> Array:
@@ -137,8 +147,7 @@ def robust_ece(table: BinTable, *, observed_bins_only: bool = False) -> Array:
 
 def adaptive_edges(scores: ScoreMasses, bins: int) -> Array:
     """Return equal-mass edges that hold every case: fewer bins where cases or scores are few."""
-    positive_integer("bins", bins)
-    return equal_mass_edges(scores.score, scores.mass, bins)
+    return equal_mass_edges(scores.score, scores.mass, number_of_bins(bins))
 
 
 def sweep_edges(scores: ScoreMasses) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,9 +93,13 @@ def prevalence_of_each(name: str, given: Any, number: int) -> list[float | None]
 
 def titles_of(names: Sequence[str] | None, number: int) -> list[str]:
     """Return a name for each finding."""
-    titles = [f"finding {i}" for i in range(number)] if names is None else [str(n) for n in names]
+    if names is None:
+        return [f"finding {i}" for i in range(number)]
+    alone = isinstance(names, str) or not isinstance(names, Iterable)
+    titles = [] if alone else [str(name) for name in names]
     if len(titles) != number or len(set(titles)) != number:
+        got = repr(names) if alone else titles
         raise InvalidInputError(
-            f"names: must be {number} different names, one per finding; got {titles}"
+            f"names: must be {number} different names, one per finding; got {got}"
         )
     return titles

@@ -135,7 +135,8 @@ def plan(
     pilot = Predictions.of(probs, labels, weights=weights, groups=groups, on_unrated=on_unrated)
     cases, raters = _listed("cases", cases), _listed("raters", raters)
     sizes = [positive_integer("cases", n, least=2) for n in cases]
-    numbers = [positive_integer("raters", n) for n in raters if n >= row.least_raters]
+    numbers = [positive_integer("raters", n) for n in raters]
+    numbers = [n for n in numbers if n >= row.least_raters]
     if not sizes or not numbers:
         raise InvalidInputError(
             f"cases, raters: must hold a design with at least {row.least_raters} raters; "

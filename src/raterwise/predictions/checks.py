@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterwise import rules
 from raterwise.arrays import as_float_array, refuse_masked
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.frames import as_list, columns_of, is_frame
+from raterwise.frames import as_list, columns_of, is_frame, refuse_ragged
 from raterwise.labels import Labels
 from raterwise.labels.misread import one_hot_notes
 from raterwise.types import FloatArray
@@ -47,9 +47,11 @@ def as_labels(labels: Any, num_classes: int, class_names: Sequence[str] | None =
     """
     if not isinstance(labels, Labels):
         names = class_names if class_names is not None and len(class_names) == num_classes else None
-        if hasattr(labels, "shape") and len(labels.shape) != 1 and not is_frame(labels):
-            raise _not_one_class_per_case(labels.shape, str(getattr(labels, "dtype", "")))
+        shape = getattr(labels, "shape", None)
+        if isinstance(shape, tuple) and len(shape) != 1 and not is_frame(labels):
+            raise _not_one_class_per_case(shape, str(getattr(labels, "dtype", "")))
         if isinstance(labels, list | tuple) and labels and isinstance(labels[0], list | tuple):
+            refuse_ragged(labels, "labels")
             raise _not_one_class_per_case(np.shape(labels), str(np.asarray(labels[0]).dtype))
         return Labels.from_classes(labels, num_classes, names)
     widened: Labels = labels.widened(num_classes)

@@ -181,10 +181,11 @@ class Predictions:
         rules.check_probabilities_shape("probs", array.shape)
         num_classes = 2 if array.ndim == 1 else array.shape[1]
         columns = class_names_of(probs)
-        checked = as_labels(labels, num_classes, class_names or columns)
+        told = columns if class_names is None else names_of(class_names, num_classes)
+        checked = as_labels(labels, num_classes, told)
         rules.check_number_of_cases("labels", len(checked), len(array))
-        names = class_names if class_names is not None else checked.class_names or columns
-        names = None if names is None else names_of(tuple(names), num_classes)
+        names = told if class_names is not None else checked.class_names or columns
+        names = None if names is None else names_of(names, num_classes)
         check_class_order(columns, names)
         codes, ids = patient_codes(groups, len(array))
         predictions = Predictions(
@@ -200,7 +201,7 @@ class Predictions:
             outside=_outside(outside, num_classes, ranked_otherwise=confidence is not None),
             draws=draws,
             columns=columns or (),
-            notes=(*checked.notes, *(() if class_names else code_notes_of(probs, labels))),
+            notes=(*checked.notes, *(code_notes_of(probs, labels) if class_names is None else ())),
         )
         choose("on_unrated", on_unrated, ("error", "drop"))
         left = predictions._without_weightless()._without_unrated(on_unrated)

@@ -17,7 +17,7 @@ from raterwise.evaluation.request import Request, options_of
 from raterwise.inference.settings import Progress
 from raterwise.predictions import Predictions
 from raterwise.questions import score_outside
-from raterwise.rules import positive_integer
+from raterwise.rules import a_number, between_zero_and_one, positive_integer
 from raterwise.summaries.outside import takes_outside
 from raterwise.types import FloatArray, IntArray, Options
 
@@ -35,8 +35,8 @@ class Partition:
 
     def __post_init__(self) -> None:
         positive_integer("repeats", self.repeats)
-        if not 0 < self.start < 1:
-            raise InvalidInputError(f"start: must be between 0 and 1; got {self.start}")
+        between_zero_and_one("start", self.start)
+        a_number("step", self.step)
         if not 0 < self.step <= 1 - self.start:
             raise InvalidInputError(f"step: must be in (0, {1 - self.start:g}]; got {self.step}")
 

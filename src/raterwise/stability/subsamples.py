@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from raterwise.arrays import as_float_array
 from raterwise.beliefs import Belief
 from raterwise.brief import brief
 from raterwise.catalog import Metric
@@ -186,9 +187,9 @@ def curve_of(
 ) -> SubsampleCurve:
     """Return a metric with its options, or a function, on random subsets of the cases."""
     repeats = positive_integer("repeats", repeats)
-    parts = tuple(float(f) for f in fractions)
+    parts = tuple(as_float_array(fractions, "fractions", ndim=1).tolist())
     if not parts or not all(0 < f <= 1 for f in parts):
-        raise InvalidInputError(f"fractions: must be in (0, 1]; got {tuple(fractions)}")
+        raise InvalidInputError(f"fractions: must be in (0, 1]; got {parts}")
     path, units = path_of(predictions, measure, settled=False), Units.of(predictions)
 
     def on(chosen: IntArray) -> float:

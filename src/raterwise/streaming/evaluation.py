@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from os import PathLike, fspath
@@ -258,7 +258,8 @@ def _parts_and_columns(
     paths: Any, subgroups: Sequence[str], columns: Mapping[str, Any]
 ) -> tuple[list[Part], StreamColumns, tuple[str, ...]]:
     """Return the parts of all files, which column is what, and what labels may be besides."""
-    parts, names = parts_of([paths] if isinstance(paths, str | PathLike) else list(paths))
+    several = isinstance(paths, Iterable) and not isinstance(paths, str | PathLike)
+    parts, names = parts_of(list(paths) if several else [paths])
     _check_arguments(columns)
     source = Path(parts[0].path).name
     found = StreamColumns.of(names, subgroups=subgroups, source=source, **columns)
