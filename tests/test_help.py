@@ -71,6 +71,7 @@ def test_agreement_speaks_of_no_predictions() -> None:
         ("worklist p.csv --by disagrement", "(did you mean 'disagreement'?)"),
         ("calibrate --fit p.csv --method temprature", "(did you mean 'temperature'?)"),
         ("segment", "missing argument 'manifest'"),
+        ("segment m.csv --group-column patient", "manifest's column patient names the patients"),
         ("evaluate p.csv --metrics ece, brier", "brier: not expected here; an option takes one"),
         ("evaluate p.csv --ratings a.csv b.csv c.csv", "b.csv c.csv: not expected here"),
     ],

@@ -46,6 +46,7 @@ NUMBERS = (
 ASKED = ("--metrics", "--question", "--per", "--option", "--bins", "--threshold")
 IN_MEMORY = "reads its tables into memory; raterwise evaluate --stream takes --cluster"
 NOT_HERE: dict[str, dict[str, str]] = {
+    "segment": {"--group-column": "the manifest's column patient names the patients"},
     "merge": dict.fromkeys((*ASKED, "--seed"), "the saved summaries keep what they were made with"),
     "report": dict.fromkeys((*ASKED, "--seed"), "the results keep what they were made with"),
     "worklist": {
