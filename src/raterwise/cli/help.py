@@ -90,7 +90,8 @@ class PlainHelp(WholeLines, TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; an option that counts once is not given twice."""
-        refuse_repeated(self.get_params(ctx), args)
+        if not ctx.resilient_parsing:  # a shell completes what may be wrong yet
+            refuse_repeated(self.get_params(ctx), args)
         return list(super().parse_args(ctx, args))
 
 
