@@ -138,8 +138,19 @@ def test_a_manifest_of_another_office(tmp_path: Path, mark: str) -> None:
     file.write_text(text + mark.join(("c", "p.npy", "m.npy")) + "\n\n", encoding="utf-16")
     assert [f.raters for f in read_manifest(file)] == [(tmp_path / "m.npy",)]
     file.write_text("case,probabilities,rater\nc,p.npy,m.npy\n")
-    with pytest.raises(rw.InvalidInputError, match=r"raters is not there \(did you mean 'rater'"):
+    with pytest.raises(rw.InvalidInputError, match=r"there is no raters \(did you mean 'rater'"):
         read_manifest(file)
+    file.write_text("case,probabilities,raters\nc,prob\\p.npy,m.npy\n")
+    with pytest.raises(rw.InvalidInputError, match=r"no such file; write / for \\, which Windows"):
+        read_images(read_manifest(file)[0])
+
+
+@pytest.mark.parametrize("name", ["scan.nii.gz", "manifest.xlsx"])
+def test_a_manifest_is_no_image_and_no_sheet(tmp_path: Path, name: str) -> None:
+    """An image in the place of the manifest is told apart before its bytes are read as text."""
+    (tmp_path / name).write_bytes(b"\x80\x81")
+    with pytest.raises(rw.InvalidInputError, match="must be a CSV file that lists the images"):
+        read_manifest(tmp_path / name)
 
 
 def test_the_size_of_voxels_is_told(tmp_path: Path) -> None:

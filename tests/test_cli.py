@@ -260,7 +260,10 @@ def test_a_narrow_terminal_gets_the_meanings_below(
     assert "Expected calibration error: Mean gap" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     everything = run("evaluate predictions.csv --ratings long.csv --resamples 20").stdout
-    assert "Mean gap" not in everything and "What each means: in the report" in everything
+    assert "Mean gap" not in everything and "The report (--html) says what" in everything
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = run("evaluate predictions.csv --ratings long.csv --metrics ece --resamples 20").stdout
+    assert "\n  calibration" in narrow, "a name that is broken stays below its heading"
 
 
 def test_names_with_brackets_are_shown_as_they_are() -> None:

@@ -71,6 +71,7 @@ def test_agreement_speaks_of_no_predictions() -> None:
         ("worklist p.csv --by disagrement", "(did you mean 'disagreement'?)"),
         ("calibrate --fit p.csv --method temprature", "(did you mean 'temperature'?)"),
         ("segment", "missing argument 'manifest'"),
+        ("segment m.csv --group-column patient", "manifest's column patient names the patients"),
         ("evaluate p.csv --metrics ece, brier", "brier: not expected here; an option takes one"),
         ("evaluate p.csv --ratings a.csv b.csv c.csv", "b.csv c.csv: not expected here"),
     ],
@@ -163,3 +164,23 @@ def test_examples_can_be_copied_from_a_narrow_terminal(command: str) -> None:
     ]
     for line, after in pairwise(shown):
         assert not after.startswith("--") or line.endswith("\\"), line
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("raterwise eva", "evaluate"),
+        ("raterwise evaluate p.csv --rater-c", "--rater-columns\n--rater-column"),
+        ("raterwise evaluate p.csv --unit ", "cases\nraters\nboth"),
+        ("raterwise evaluate p.csv --seed 1 --seed 2 --unit r", "raters"),
+    ],
+)
+def test_a_shell_completes_commands_options_and_choices(typed: str, offered: str) -> None:
+    """What the Tab key asks for, also where the line is wrong so far."""
+    asked = {
+        "_RATERWISE_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split(" ")) - 1),
+    }
+    done = CliRunner().invoke(app, [], env=asked, prog_name="raterwise")
+    assert done.output.strip() == offered

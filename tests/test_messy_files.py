@@ -507,6 +507,10 @@ def test_ratings_from_one_beside_classes_from_zero(tmp_path: Path) -> None:
         rw.read_cases(predictions, ratings=ratings)
     cases = rw.read_cases(predictions, ratings=ratings, class_names=["1", "2", "3"])
     assert cases.labels.counts.tolist() == [[1, 1, 0], [0, 0, 2]]
+    # A column with gaps, as pandas writes it: the same numbers.
+    ratings.write_text("case,reader,rating\na,x,1.0\na,y,2.0\nb,x,3.0\nb,y,\n")
+    with pytest.raises(rw.InvalidInputError, match=r'count from 1: class_names="1,2,3"'):
+        rw.read_cases(predictions, ratings=ratings)
     ratings.write_text("case,reader,rating\na,x,0\na,y,2\nb,x,3\nb,y,1\n")  # four steps, 3 classes
     with pytest.raises(rw.InvalidInputError, match=r"'0', '1', '2'$"):
         rw.read_cases(predictions, ratings=ratings)

@@ -94,7 +94,7 @@ def test_an_enriched_set_has_the_results_of_use() -> None:
     assert found["auroc"].value == pytest.approx(here, abs=1e-9)  # the same at any prevalence
     told = found.data["target_prevalence"]
     assert told["weights"] == pytest.approx([(1 - use) / 0.5, use / 0.5])
-    assert found.warnings[0].startswith("Results at the prevalence of use: ")
+    assert found.warnings[0].startswith("results at the prevalence of use: ")
 
 
 def test_probabilities_that_are_right_in_use_stay() -> None:
@@ -201,7 +201,7 @@ def test_a_stream_has_the_results_of_memory(tmp_path: Path) -> None:
     assert found.data["target_prevalence"]["weights"] == pytest.approx(
         here.data["target_prevalence"]["weights"]
     )
-    assert found.warnings[0].startswith("Results at the prevalence of use: ")
+    assert found.warnings[0].startswith("results at the prevalence of use: ")
     for extra in ({"save_summary": tmp_path / "s.npz"}, {"outside": [0.3, 0.5]}):
         with pytest.raises(rw.InvalidInputError, match="target_prevalence: "):
             rw.evaluate_stream(
@@ -228,7 +228,7 @@ def test_each_finding_is_taken_to_its_own_prevalence() -> None:
         for metric in alone:
             assert found.findings[name][metric].value == pytest.approx(alone[metric].value)
         assert found.findings[name].data["target_prevalence"]["to"] == [1 - target, target]
-    assert "mass: Results at the prevalence of use: no mass" in "\n".join(found.warnings)
+    assert "mass: results at the prevalence of use: “no mass”" in "\n".join(found.warnings)
     with pytest.raises(rw.InvalidInputError, match="target_prevalence: must be one, or one for"):
         rw.evaluate_multilabel(
             probs, ratings=ratings, target_prevalence=[0.1] * 3, on_unrated="drop"
@@ -286,7 +286,7 @@ def test_models_are_compared_at_the_prevalence_of_use() -> None:
     assert difference.difference == pytest.approx(scores[0] - scores[1])
     results = {n: rw.evaluate(p, problem.labels, "brier", **use) for n, p in models.items()}
     assert rw.compare(results).differences == found.differences
-    assert found.models["one"].warnings[0].startswith("Results at the prevalence of use: ")
+    assert found.models["one"].warnings[0].startswith("results at the prevalence of use: ")
     with pytest.raises(rw.InvalidInputError, match="target_prevalence: results know theirs"):
         rw.compare(results, target_prevalence=0.2)
     with pytest.raises(rw.InvalidInputError, match="source_prevalence: goes with target_prev"):

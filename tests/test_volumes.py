@@ -224,7 +224,7 @@ def test_a_manifest_lists_files_and_patterns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("case,probabilities\na,b\n", "raters is not there"),
+        ("case,probabilities\na,b\n", "there is no raters"),
         ("case,probabilities,raters,prob\na,b,c,d\n", "columns must be .*got prob"),
         ("case,probabilities,raters\na,b,c\na,b,c\n", "cases must differ; 'a'"),
         ("case,probabilities,raters\na,,c\n", "row 1 has no probabilities"),

@@ -36,11 +36,11 @@ def test_nothing_is_said_where_nothing_is_wrong() -> None:
 @pytest.mark.parametrize(
     ("cases", "metrics", "bins", "message"),
     [
-        (120, "ece", 15, "only 120 cases for 15 bins, 8.0 per bin: calibration errors"),
+        (120, "ece", 15, "only 120 cases for 15 bins, 8.0 per bin: chance alone makes"),
         (120, "ece", 10, None),
         (120, "brier", 15, None),
-        (99, "brier", 15, "only 99 cases: calibration errors are mostly chance"),
-        (99, "adaptive_ece", 5, "only 99 cases for 5 bins, 19.8 per bin: calibration errors"),
+        (99, "brier", 15, "only 99 cases: chance alone makes calibration errors large"),
+        (99, "adaptive_ece", 5, "only 99 cases for 5 bins, 19.8 per bin: chance alone makes"),
     ],
 )
 def test_cases_for_the_bins(cases: int, metrics: str, bins: int, message: str | None) -> None:
@@ -67,11 +67,13 @@ def test_classes() -> None:
     probs = random.dirichlet(np.ones(4), 200)
     labels = np.r_[np.full(4, 2), random.integers(0, 2, 196)]
     names = ("benign", "malignant", "rare", "never")
-    absent = "no rater chose never (1 of 4 classes): the figures say nothing about it"
+    absent = "no rater chose never (1 of 4 classes): these data cannot show whether "
+    absent += "the model recognises it"
     single = "one rater per case: disagreement and epistemic loss cannot be estimated"
     assert told(probs, labels, "ece", class_names=names) == [single, absent]
     rare = (
-        "fewer than 10 cases of rare (4): errors by class (Class-wise ECE) are mostly chance there"
+        "fewer than 10 cases of rare (4): chance alone makes errors by class (Class-wise ECE) "
+        "large there"
     )
     assert told(probs, labels, "ece,classwise_ece", class_names=names) == [single, absent, rare]
     several = told(random.dirichlet(np.ones(9), 200), labels, "brier")

@@ -147,14 +147,14 @@ def in_words(told: Mapping[str, Any], class_names: Sequence[str] | None) -> str:
     """Return what was done, in a sentence or two."""
     names = class_names or [f"class {k}" for k in range(len(told["to"]))]
     each = ", ".join(
-        f"{name} {before:.3g} → {after:.3g} (weight {weight:.3g})"
+        f"“{name}” {before:.3g} → {after:.3g} (weight {weight:.3g})"
         for name, before, after, weight in zip(
             names, told["labels"], told["to"], told["weights"], strict=True
         )
     )
     moved = "" if told["from"] == told["to"] else " Probabilities are shifted alike."
     return (
-        f"Results at the prevalence of use: {each}.{moved} Every label is weighted by its "
+        f"results at the prevalence of use: {each}.{moved} Every label is weighted by its "
         f"class and every case counts once; the weights leave {told['worth']:.0f} cases' "
         "worth of information. How raters of one case differ is not carried over."
     )

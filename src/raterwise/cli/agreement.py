@@ -220,7 +220,7 @@ def _raters_table(table: RatedTable, found: RaterAgreement) -> Any:
             most = two or max(one.excess, key=lambda k: abs(one.excess[k]))
             by = f"{100 * one.excess[most]:+.1f} points"
         p = "" if one.adjusted_p_value is None else p_value(one.adjusted_p_value)
-        cells = [str(one.rater), str(one.ratings), agree]
+        cells = [str(one.rater), f"{one.ratings:,}", agree]
         cells += [f"{one.shares[name]:.1%}" for name in columns]
         shown.add_row(*map(Text, (*cells, most, by, p)))
     return shown

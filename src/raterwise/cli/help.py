@@ -46,6 +46,7 @@ NUMBERS = (
 ASKED = ("--metrics", "--question", "--per", "--option", "--bins", "--threshold")
 IN_MEMORY = "reads its tables into memory; raterwise evaluate --stream takes --cluster"
 NOT_HERE: dict[str, dict[str, str]] = {
+    "segment": {"--group-column": "the manifest's column patient names the patients"},
     "merge": dict.fromkeys((*ASKED, "--seed"), "the saved summaries keep what they were made with"),
     "report": dict.fromkeys((*ASKED, "--seed"), "the results keep what they were made with"),
     "worklist": {
@@ -89,7 +90,8 @@ class PlainHelp(WholeLines, TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; an option that counts once is not given twice."""
-        refuse_repeated(self.get_params(ctx), args)
+        if not ctx.resilient_parsing:  # a shell completes what may be wrong yet
+            refuse_repeated(self.get_params(ctx), args)
         return list(super().parse_args(ctx, args))
 
 

@@ -92,9 +92,10 @@ def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any], list[str],
         unlike = [key for key in {**about, **options_of} if about.get(key) != options_of.get(key)]
         if unlike:
             key = unlike[0]
+            first, second = _said(about.get(key)), _said(options_of.get(key))
             raise MergeError(
                 f"{files[0].name} and {file.name}: were made with different {key}: "
-                f"{about.get(key)!r} and {options_of.get(key)!r}"
+                f"{first} and {second}"
             )
         try:
             total = total + digest
@@ -105,6 +106,17 @@ def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any], list[str],
     facts = total.facts
     merged = replace(facts, fingerprint=replace(facts.fingerprint, summaries=number))
     return replace(total, facts=merged), about, list(owner), notes
+
+
+def _said(option: Any) -> str:
+    """Return an option as it is typed.
+
+    >>> _said(["ece", "brier"]), _said(None), _said(15)
+    ('ece,brier', 'none', '15')
+    """
+    if option is None:
+        return "none"
+    return ",".join(map(str, option)) if isinstance(option, list | tuple) else str(option)
 
 
 def _with_readers_of(digest: Any, place: str) -> Any:

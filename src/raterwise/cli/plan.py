@@ -246,7 +246,7 @@ def _show(
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("by")
     for row in rows:
-        cells = [str(row["cases"]), str(row["raters"]), str(row["readings"]), cost(row["cost"])]
+        cells = [f"{row[name]:,}" for name in ("cases", "raters", "readings")] + [cost(row["cost"])]
         cells += [number(row[key]) for key in shown]
         mark = "narrowest" if advice is not None and "cannot tell" in advice else "best"
         cells += [row["method"] + (f" ← {mark} within the budget" if row["best"] else "")]

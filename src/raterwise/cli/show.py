@@ -10,6 +10,7 @@ from typing import Any
 from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -95,7 +96,10 @@ def print_results(results: Results, console: Console | None = None) -> None:
             console.print(Text.assemble((f"{e.title}: ", "bold"), e.meaning))
         console.print()
     elif not wide:
-        told = f"What each means: in the report (--html), or in {ROOM_FOR_MEANINGS} columns."
+        told = (
+            "The report (--html) says what each metric means, and so does a terminal of "
+            f"{ROOM_FOR_MEANINGS} columns."
+        )
         console.print(Text(told))
     if corrected:
         console.print(
@@ -158,11 +162,11 @@ def _results_table(results: Results, *, meanings: bool) -> Table:
             heading = e.group
             table.add_row()
             table.add_row(Text(heading, style="bold cyan"))
-        row = [f"  {e.title}", "undefined" if e.value is None else number(e.value), interval(e)]
+        row = ["undefined" if e.value is None else number(e.value), interval(e)]
         row += [cell(e) for cell in extra.values()]
         row += [e.direction if e.direction != "none" else ""]
         row += [e.meaning] if meanings else []
-        table.add_row(*map(Text, row))
+        table.add_row(Padding(Text(e.title), (0, 0, 0, 2)), *map(Text, row))
     table.add_row()
     return table
 

@@ -250,7 +250,7 @@ def _show(found: Worklist, total: int, cases: Cases, top: int | None, out: Path 
     order = "expected gain of one more label" if found.by == "gain" else "predicted disagreement"
     console.print(Text(f"{shown} of {total} cases, by {order}", style="bold"))
     if cases.labels is not None:
-        console.print(Text(f"after {int(cases.labels.num_raters.sum())} ratings so far"))
+        console.print(Text(f"after {int(cases.labels.num_raters.sum()):,} ratings so far"))
     known = bool(found.expected_gain.max() > 0)
     print_table(_table(found, shown, known), console)
     if not known:

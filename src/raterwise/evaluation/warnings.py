@@ -94,7 +94,7 @@ def _about_cases(facts: Facts, asked: Asked, *, by_image: bool) -> Iterator[str]
     bins = max((len(bin_edges(edges)) - 1 for edges in binned), default=0)
     if cases < max(FEW_CASES, FEW_PER_BIN * bins):
         each = f" for {bins} bins, {cases / bins:.1f} per bin" if bins else ""
-        yield f"only {counted}{each}: calibration errors are mostly chance"
+        yield f"only {counted}{each}: chance alone makes calibration errors large"
     kernels = [row.title for row, _ in asked.values() if "kernel" in row.tags]
     if kernels and cases < FEW_FOR_KERNELS:
         yield (
@@ -152,15 +152,15 @@ def _about_classes(facts: Facts, asked: Asked) -> Iterator[str]:
     absent = [names[k] for k, count in enumerate(cases) if count == 0]
     if absent:
         yield (
-            f"no rater chose {_some(absent)} ({len(absent)} of {len(cases)} classes): the figures "
-            f"say nothing about {'it' if len(absent) == 1 else 'them'}"
+            f"no rater chose {_some(absent)} ({len(absent)} of {len(cases)} classes): these data "
+            f"cannot show whether the model recognises {'it' if len(absent) == 1 else 'them'}"
         )
     by_class = [row.title for row, own in asked.values() if row.error and row.by_class(own)]
     few = [f"{names[k]} ({n})" for k, n in enumerate(cases) if 0 < n < FEW_PER_CLASS]
     if by_class and few:
         yield (
-            f"fewer than {FEW_PER_CLASS} cases of {_some(few)}: errors by class "
-            f"({_some(by_class)}) are mostly chance there"
+            f"fewer than {FEW_PER_CLASS} cases of {_some(few)}: chance alone makes errors by class "
+            f"({_some(by_class)}) large there"
         )
 
 

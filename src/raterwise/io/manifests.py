@@ -14,6 +14,7 @@ from raterwise.io.axes import check_axes
 from raterwise.io.csv_files import recognise
 from raterwise.rules import did_you_mean
 
+ENDINGS = (".csv", ".tsv", ".txt")
 REQUIRED = ("case", "probabilities", "raters")
 KNOWN = (*REQUIRED, "mask", "patient", "spacing", "rater_names", "axes")
 
@@ -135,6 +136,11 @@ def read_manifest(
     file = Path(path)
     if not file.is_file():
         raise InvalidInputError(f"{file}: there is no such file")
+    if file.suffix.lower() not in ENDINGS:
+        raise InvalidInputError(
+            f"{file.name}: must be a CSV file that lists the images ({', '.join(ENDINGS)}), with "
+            f"the columns {', '.join(REQUIRED)}"
+        )
     columns, *lines = _lines(file, delimiter) or [[]]
     _check_columns(file, columns, bool(lines), values)
     found = []
@@ -184,7 +190,7 @@ def _check_columns(file: Path, columns: Sequence[str], rows: bool, values: Seque
         meant = did_you_mean(missing[0], columns) if missing else ""
         raise InvalidInputError(
             f"{file.name}: must have rows and the columns {', '.join(REQUIRED)}; "
-            f"{', '.join(missing) or 'a row'} is not there{meant} {there}"
+            f"there is no {' and no '.join(missing) or 'row'}{meant} {there}"
         )
     for name in values:
         if name not in columns:

@@ -152,13 +152,16 @@ def _way_out(
         return f' (class_names="{text},{class_names[1]}" names the classes as the ratings do)'
     if len(class_names) == 2 and (way := _answers_named(words, class_names, known)):
         return way
+    whole = all(map(is_whole, (*words, *class_names)))
+    if whole and (way := _other_numbers(words, class_names)):
+        return way
     if len(words) == len(class_names) and not set(words) & set(class_names):
         return (
             f' (class_names="{",".join(sorted(words))}" names the classes as the ratings do, in '
-            "the order of the probabilities: put them right)"
+            "the order of the probabilities: check their order)"
         )
-    if all(map(is_whole, (*words, *class_names))):
-        return _other_numbers(words, class_names)
+    if whole:
+        return ""
     if all(map(is_whole, class_names)) and not any(map(is_whole, words)):
         return (
             " (class_names gives the classes the names that the ratings have, in the order of the "

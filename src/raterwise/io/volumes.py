@@ -82,7 +82,8 @@ def read_volume(path: str | PathLike[str]) -> Volume:
     """
     file = Path(path)
     if not file.exists():
-        raise InvalidInputError(f"{file}: there is no such file")
+        slash = "\\" in file.name and "; write / for \\, which Windows takes as well"
+        raise InvalidInputError(f"{file}: there is no such file{slash or ''}")
     kind = _kind(file)
     try:
         array, affine, *more = _READERS[kind](file)

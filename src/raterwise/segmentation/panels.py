@@ -39,8 +39,8 @@ def roster_of(
     if not named or None in named:
         raise InvalidInputError(
             'unit: "raters" and "both" need to know who drew which mask, and the images do not say '
-            'it; give raters=["ann", "bob"], in the order of the masks, or name them in each image '
-            "(Case(raters=), rater_names in a manifest)"
+            "it; name them in the order of the masks (raters=, --raters ann,bob), or in each image "
+            "(Case(raters=), or the column rater_names of a manifest)"
         )
     return tuple(dict.fromkeys(str(name) for each in named for name in each or ()))
 
