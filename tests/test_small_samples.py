@@ -69,6 +69,14 @@ def test_equal_units_have_the_interval_of_student():
     assert two_sided_p(found) == pytest.approx(peer.pvalue)
 
 
+def test_the_bias_of_a_square_is_the_variance_of_the_mean() -> None:
+    """E[x̄²] = μ² + σ² / n: Quenouille's estimate is exactly s² / n, and of a mean it is 0."""
+    x = np.array([1.0, 4.0, 2.0, 9.0, 5.0])
+    rest = without_each(x, np.ones(5))
+    assert linearise(x.mean() ** 2, np.square(rest)).bias == pytest.approx(x.var(ddof=1) / 5)
+    assert linearise(x.mean(), rest).bias == pytest.approx(0, abs=1e-12)
+
+
 def test_unequal_units_have_unbiased_errors_and_satterthwaite_freedom():
     """Of patients whose cases are alike, the variance is right on average and so is its spread."""
     weights = np.array([40.0, 12, 9, 5, 3, 2, 1, 1, 1, 1])

@@ -34,6 +34,8 @@ from raterwise.types import FloatArray
 
 MORE_THAN_SEEN = 2.0
 """How many times the positives there are an average precision may be as sure as at most."""
+OF_ONE = 0.5
+"""The part of the average precision of a single positive that is taken for this one's own."""
 SHAPES = ("proportion", "separation", "ratio")
 """Of intervals of metrics of a class, whose mean is that of all classes."""
 FEW = 5.0
@@ -76,9 +78,10 @@ def mean_of_classes(value: float, measure: Measure) -> Ends:
 
         value - sqrt(Σ (θ_k - l_k)²) / m   to   value + sqrt(Σ (u_k - θ_k)²) / m
 
-    with the interval (l_k, u_k) of class k by itself: all that it can be, 0 to 1, where it rests on
-    a single case or patient. It is about the classes that have a value. What goes together in
-    several classes, as it does in patients, is not in it: the error of the mean itself is.
+    with the interval (l_k, u_k) of class k by itself: all that it can be, 0 to 1, where it is a
+    share that rests on a single case or patient. It is about the classes that have a value. What
+    goes together in several classes, as it does in patients, is not in it: the error of the mean
+    itself is. By how much average precisions are `too_high` adds up; the low end is lower by that.
 
     References
     ----------
@@ -88,12 +91,16 @@ def mean_of_classes(value: float, measure: Measure) -> Ends:
     """
     at = _of_each(measure, measure.table)
     without = np.concatenate([_of_each(measure, table) for table in measure.rests()])
-    below = above = 0.0
+    below = above = over = 0.0
     counted = np.flatnonzero(np.isfinite(at))
     for k in counted:
-        low, high = _of_class(measure, int(k), float(at[k]), without[:, k])
+        found = _without_units(measure, int(k), float(at[k]), without[:, k])
+        low, high = _of_class(measure, int(k), float(at[k]), found)
         below, above = below + (at[k] - low) ** 2, above + (high - at[k]) ** 2
-    return value - math.sqrt(below) / len(counted), value + math.sqrt(above) / len(counted)
+        if measure.row.counts_positives:
+            over += too_high(float(at[k]), found)
+    down, up = over + math.sqrt(below), math.sqrt(above)
+    return value - down / len(counted), value + up / len(counted)
 
 
 def _of_each(measure: Measure, table: BinTable) -> FloatArray:
@@ -104,25 +111,48 @@ def _of_each(measure: Measure, table: BinTable) -> FloatArray:
     return np.stack(found, axis=-1)
 
 
-def _of_class(measure: Measure, k: int, value: float, without: FloatArray) -> Ends:
-    row, level, cells = measure.row, measure.pass_.settings.level, measure.cells
-    shape = measure.table.weight.shape
-    mass, hits = (cells.by_cell.by_channel(field, *shape)[:, k] for field in (1, 4))
-    sizes = mass if row.denominator is None else _sizes(measure, k)
+def _masses(measure: Measure, k: int) -> tuple[FloatArray, FloatArray]:
+    """Return how much each unit has of a class, and in all."""
+    shape, by_cell = measure.table.weight.shape, measure.cells.by_cell
+    return by_cell.by_channel(4, *shape)[:, k], by_cell.by_channel(1, *shape)[:, k]
+
+
+def _without_units(
+    measure: Measure, k: int, value: float, without: FloatArray
+) -> Linearised | None:
+    """Return the error of a class; None where it has no value without one of the units."""
+    sizes = _masses(measure, k)[1] if measure.row.denominator is None else _sizes(measure, k)
     try:
-        found = linearise(value, without, sizes)
+        return linearise(value, without, sizes)
     except UndefinedMetricError:
+        return None
+
+
+def _of_class(measure: Measure, k: int, value: float, found: Linearised | None) -> Ends:
+    row, level = measure.row, measure.pass_.settings.level
+    hits, mass = _masses(measure, k)
+    if row.shape == "separation" and not row.counts_positives:
+        raters = measure.pass_.raters if measure.own.get("per") == "annotation" else 1.0
+        return separation_interval(found, value, (hits / raters, (mass - hits) / raters), level)
+    if found is None:
         return row.bounds
     if row.shape == "ratio":
-        score = cells.by_cell.by_channel(3, *shape)[:, k]
+        score = measure.cells.by_cell.by_channel(3, *measure.table.weight.shape)[:, k]
         return ratio_interval(found, float(score.sum() / mass.sum()), level)
     if row.counts_positives:
         cases = float(measure.pass_.digest.unit_cases.sum())
         return positives_interval(found, hits, float(hits.sum() / mass.sum()), cases, level)
-    if row.shape == "separation":
-        raters = measure.pass_.raters if measure.own.get("per") == "annotation" else 1.0
-        return separation_interval(found, value, (hits / raters, (mass - hits) / raters), level)
     return proportion_interval(found, level)
+
+
+def too_high(value: float, found: Linearised | None) -> float:
+    """Return by how much an average precision of few positives is too high, on average.
+
+    The precision at a positive counts this positive itself. In the mean over classes or findings
+    that adds up, whereas their errors cancel. It is what leaving out the units says, but not below
+    0; of a single positive, without which there is no value (`found` is None), `OF_ONE` of it.
+    """
+    return OF_ONE * value if found is None else max(found.bias, 0.0)
 
 
 def positives_interval(

@@ -16,6 +16,7 @@ from raterwise.inference.classes import (
     has_few_of_a_class,
     mean_of_classes,
     positives_interval,
+    too_high,
 )
 from raterwise.inference.differences import cautious_correlation, difference_interval
 from raterwise.inference.inversion import invert
@@ -321,7 +322,9 @@ def _of_positives(found: Linearised, measures: Sequence[Measure]) -> tuple[float
     common = float(mass.sum() / _sizes(measures).sum())
     pass_ = measures[0].pass_
     cases = float(pass_.digest.unit_cases.sum())
-    return positives_interval(found, mass, common, cases, pass_.settings.level)
+    low, high = positives_interval(found, mass, common, cases, pass_.settings.level)
+    several = measures[0].channels > 1  # classes, some of which may have no value without a case
+    return low if several else low - too_high(found.value, found), high
 
 
 def _of_difference(found: Linearised, measures: Sequence[Measure]) -> tuple[float, float]:

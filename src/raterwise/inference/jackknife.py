@@ -36,6 +36,8 @@ class Linearised:
     """How many units of equal size would tell as much: (Σ W)² / Σ W²."""
     units: int
     """How many units there are."""
+    bias: float = 0.0
+    """By how much the value is too high on average (Quenouille's estimate); 0 for a mean."""
 
 
 def linearise(value: float, without: ArrayLike, sizes: ArrayLike | None = None) -> Linearised:
@@ -44,7 +46,7 @@ def linearise(value: float, without: ArrayLike, sizes: ArrayLike | None = None) 
     Unit g has the share h_g = W_g / Σ W of the weight. For a mean θ = Σ T_g / Σ W_g the values
     without each unit give back exactly what the unit adds, (T_g − θ W_g) / Σ W:
 
-        u_g = (1 − h_g) (θ − θ₍₋g₎),      less h_g Σ u, which is 0 for a mean
+        u_g = (1 − h_g) (θ − θ₍₋g₎),      less h_g Σ u, which is 0 for a mean, else minus the bias
 
     and for a smooth metric they do so to first order (the jackknife). With S = Σ h²,
 
@@ -63,6 +65,7 @@ def linearise(value: float, without: ArrayLike, sizes: ArrayLike | None = None) 
 
     References
     ----------
+    Quenouille (1956), Notes on bias in estimation, Biometrika 43, 353-360 (the bias).
     Bell and McCaffrey (2002), Bias reduction in standard errors for linear regression with
     multi-stage samples, Survey Methodology 28, 169-181. Pustejovsky and Tipton (2018), JBES 36,
     672-683. Imbens and Kolesár (2016), Review of Economics and Statistics 98, 701-712.
@@ -91,7 +94,8 @@ def linearise(value: float, without: ArrayLike, sizes: ArrayLike | None = None) 
         raise UndefinedMetricError("without: the metric has no value without one of the units")
     squares = float(np.sum(share**2))
     adds = (1 - share) * (value - left_out)
-    adds -= share * adds.sum()
+    bias = -float(adds.sum())
+    adds += share * bias
     kept = 1 - 2 * share + squares
     return Linearised(
         value=float(value),
@@ -99,6 +103,7 @@ def linearise(value: float, without: ArrayLike, sizes: ArrayLike | None = None) 
         freedom=_freedom(share, squares, kept),
         worth=1 / squares,
         units=len(share),
+        bias=bias,
     )
 
 
@@ -198,6 +203,7 @@ def crossed(sources: Sequence[Linearised]) -> tuple[Linearised, list[float]]:
         max(float(freedom), min(s.freedom for s in sources)),
         min(s.worth for s in sources),
         min(s.units for s in sources),
+        sum(s.bias for s in sources),
     )
     return both, [float(v / variance) if variance > 0 else 1 / len(sources) for v in variances]
 
