@@ -35,29 +35,43 @@ def four_classes() -> tuple[Array, Array]:
 
 
 def test_classes_of_eight_bits_need_not_sum_to_one(tmp_path: Path) -> None:
-    """Four classes in steps of 1/255 miss 1 by up to two steps: as NPY, and NIfTI with a slope."""
+    """Four classes in steps of 1/255 miss 1 by up to two steps: as NPY, and NIfTI with a slope.
+
+    The slope may be negative.
+    """
     probs, mask = four_classes()
     probs[:, 0, 0, 0] = 0.5, 0.5, 0, 0  # 127.5 and 127.5, which both become 128
     stored = np.rint(probs * 255).astype(np.uint8)
     assert stored.sum(axis=0).max() > 255 * 1.003
     np.save(tmp_path / "p.npy", stored)
     np.save(tmp_path / "m.npy", mask.astype(np.uint8))
-    image = nibabel.Nifti1Image(np.moveaxis(stored, 0, -1), AFFINE)
-    image.header.set_slope_inter(1 / 255, 0)
-    nibabel.save(image, tmp_path / "p.nii.gz")
+    for name, values, scale in (("p", stored, (1 / 255, 0)), ("n", 255 - stored, (-1 / 255, 1))):
+        image = nibabel.Nifti1Image(np.moveaxis(values, 0, -1), AFFINE)
+        image.header.set_slope_inter(*scale)
+        nibabel.save(image, tmp_path / f"{name}.nii.gz")
     nibabel.save(nibabel.Nifti1Image(mask.astype(np.uint8), AFFINE), tmp_path / "m.nii.gz")
     flat = stored.reshape(4, -1).T / 255
     wanted = np.mean(
         [((p - np.eye(4)[k]) ** 2).sum() for p, k in zip(flat, mask.flat, strict=True)]
     )
-    for end in (".npy", ".nii.gz"):
-        files = CaseFiles("c1", tmp_path / f"p{end}", (tmp_path / f"m{end}",))
+    for name, end in (("p", ".npy"), ("p", ".nii.gz"), ("n", ".nii.gz")):
+        files = CaseFiles("c1", tmp_path / f"{name}{end}", (tmp_path / f"m{end}",))
         found = rw.segmentation.evaluate([files], "brier", resamples=0)
         assert found["brier"].value == pytest.approx(wanted, abs=1e-6)
     case = Case(stored / 255, [mask], step=1 / 255)
     assert rw.segmentation.evaluate([case], "brier", resamples=0)["brier"].value == pytest.approx(
         wanted, abs=1e-12
     )
+
+
+def test_eight_classes_of_eight_bits_are_one_hot(tmp_path: Path) -> None:
+    """Six classes of 31.5 and two of 33 become 258 of 255: 0.012 too much, as four steps may be."""
+    stored = np.array([32] * 6 + [33] * 2, np.uint8).reshape(8, 1, 1).repeat(4, 1).repeat(5, 2)
+    mask = np.eye(8, dtype=np.uint8)[np.arange(20) % 8].T.reshape(8, 4, 5)
+    np.save(tmp_path / "p.npy", stored)
+    np.save(tmp_path / "m.npy", mask)
+    images = read_images(CaseFiles("c1", tmp_path / "p.npy", (tmp_path / "m.npy",)))
+    assert images.one_hot and images.step == 1 / 255
 
 
 def test_a_step_excuses_rounding_and_nothing_more() -> None:
@@ -172,6 +186,14 @@ def test_every_image_names_a_patient_or_none_does(
     unknown = "of nan" if "nan" in str(patients) else "of None"
     with pytest.raises(rw.InvalidInputError, match=f"patient: must be given .*case {unknown} has"):
         rw.segmentation.evaluate(iter(cases) if once else cases, "ece", reduction)
+
+
+def test_a_list_without_some_patients_is_refused_before_any_image_is_measured() -> None:
+    """The first image could not be used at all; what is said is about the patients."""
+    probs, mask = four_classes()
+    cases = [Case(probs * 2, [mask], patient="ann"), Case(probs, [mask])]
+    with pytest.raises(rw.InvalidInputError, match="patient: must be given .*case 1 has none"):
+        rw.segmentation.evaluate(cases, "ece")
 
 
 def test_patients_are_told_apart_by_what_they_are_called() -> None:

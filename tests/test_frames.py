@@ -434,6 +434,10 @@ def test_fewer_categories_than_classes_are_told_of_the_labels() -> None:
         ({"mm": [1.5, 2.5, 3.5], "a": [0.1, 0.5, 0.4], "b": [0.9, 0.5, 0.6]}, "column 'mm' is no"),
         ({"a": [2.5, 0.3, 1.0], "b": [0.5, 0.4, 0.0]}, "softmax first"),
         ({"a": [1, 2, 0], "b": [60, 58, 50], "c": [39, 40, 50]}, "/ 100 makes probabilities"),
+        ({"a": [0] * 3, "b": [1] * 3, **dict.fromkeys("cdefgh", [16] * 3)}, "/ 100 makes prob"),
+        ({"a": [0.5, 0.3, 0.4], "b": [1, 1, 1]}, "rows must sum to 1"),
+        ({"a": [3, 9, 4], "b": [7, 8, 6]}, "softmax first"),
+        ({"a": [0.5, 0.3, 0.4], "again": [0.5, 0.3, 0.4], "b": [0.5, 0.7, 0.6]}, "column 'a' is"),
     ],
 )
 def test_a_column_that_is_no_probability_is_named(

@@ -233,6 +233,19 @@ def test_one_positive_case_does_not_make_a_mean_sure() -> None:
     assert found["average_precision"].low == pytest.approx(known / 3)
 
 
+def test_a_mean_has_no_interval_where_one_finding_has_none() -> None:
+    """The sensitivity of a single positive case is unknown: that of others is not that of all."""
+    said = np.zeros((30, 2), int)
+    said[0, 0], said[5:15, 1] = 1, 1
+    probs = np.where(said == 1, 0.7, 0.2)
+    probs[5, 1] = 0.4
+    found = rw.evaluate_multilabel(probs, said, np.ones_like(said), metrics="sensitivity")
+    one, ten = (own["sensitivity"] for own in found.findings.values())
+    assert (one.value, one.low, ten.value) == (1, None, 0.9)
+    assert ten.low is not None
+    assert (found["sensitivity"].value, found["sensitivity"].low) == (0.95, None)
+
+
 def test_one_answer_of_each_case_needs_no_table_of_raters() -> None:
     """`raters=1` is one rater of everything; Brier's by hand, (0.01 + 0.04 + 0.09 + 0.16) / 4."""
     probs, said = [[0.1, 0.8], [0.7, 0.4]], [[0, 1], [1, 0]]

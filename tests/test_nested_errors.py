@@ -56,12 +56,18 @@ def _data(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return expit(1.75 * x), said
 
 
-def test_p_and_intervals_stay_one_statement() -> None:
-    """Calibrated and slightly off: p is at most 0.05 exactly where 0 is excluded."""
+@pytest.mark.parametrize(("level", "chance"), [(0.95, 0.05), (0.6, 0.4)])
+def test_p_and_intervals_stay_one_statement(level: float, chance: float) -> None:
+    """Calibrated and slightly off: p is at most 1 - level exactly where 0 is excluded.
+
+    At a fifth of 1 - level, whatever that is, the ECE speaks for the largest gap.
+    """
     for seed in range(20):
-        found = found_of(1.0 + 0.02 * seed, seed, 200)
+        found = found_of(1.0 + 0.02 * seed, seed, 200, level=level)
         for name in NAMES:
-            assert (found[name].p_value <= 0.05) == (found[name].low > 0)
+            assert (found[name].p_value <= chance) == (found[name].low > 0)
+        if found["ece"].p_value <= chance / 5:
+            assert found["mce"].low >= found["ece"].low
 
 
 @pytest.mark.parametrize(("p", "low", "after"), [(0.01, 0.06, 0.05), (0.0101, 0.0, 0.2)])
@@ -79,3 +85,21 @@ def test_a_smaller_error_speaks_for_a_larger_one_at_a_fifth_of_the_level(
     assert found["ece"] == sure
     assert (found["mce"].low, found["mce"].high) == (low, 0.14)
     assert found["mce"].p_value == pytest.approx(after)
+
+
+def test_a_larger_error_keeps_the_stronger_test() -> None:
+    """Its own p of 0.001 is smaller than five times the 0.002 of the ECE, which begins higher."""
+    sure = rw.Estimate("ece", 0.1, low=0.06, high=0.14, debiased=0.1, p_value=0.002)
+    one = rw.Estimate("mce", 0.3, low=0.01, high=0.5, debiased=0.2, p_value=0.001)
+    asked = {name: (CATALOG[name], CATALOG[name].options) for name in ("ece", "mce")}
+    found = in_order({"ece": sure, "mce": one}, asked, 0.95)["mce"]
+    assert (found.low, found.p_value) == (0.06, 0.001)
+
+
+def test_errors_that_are_one_by_all_but_their_last_digit() -> None:
+    """Where all gaps are alike 0.1 + 0.2 may stand beside 0.3: the interval holds its value."""
+    sure = rw.Estimate("ece", 0.1 + 0.2, low=0.1 + 0.2, high=0.4, debiased=0.3, p_value=0.002)
+    one = rw.Estimate("mce", 0.3, low=0.2, high=0.4, debiased=0.3, p_value=0.002)
+    asked = {name: (CATALOG[name], CATALOG[name].options) for name in ("ece", "mce")}
+    assert sure.value > one.value
+    assert in_order({"ece": sure, "mce": one}, asked, 0.95)["mce"].low == one.value

@@ -164,15 +164,19 @@ def test_pooled_is_all_voxels_together(classes: int) -> None:
     assert found.data["patients"] == 4
 
 
-@pytest.mark.parametrize("raters", [1, 3])
+@pytest.mark.parametrize("raters", [1, 2, 3])
 def test_two_ways_to_the_same_sums(raters: int) -> None:
-    """The loops over two classes give the sums that label histograms give."""
+    """The loops over two classes give the sums that label histograms give.
+
+    What a rater said outside the region is not looked at.
+    """
     probs, masks = images(2, raters, (40, 30, 10))
     image = probs[..., 1].astype(np.float32)
     image[:5] = 0.0
     image[5:8] = 1.0
     image[8:10] = 0.5
     region = np.random.default_rng(0).random(image.shape) < 0.7
+    masks[0][~region] = 9
     every = [*Request.of(METRICS).plans(bounded=True, steps=False), CONFIDENCE]
     plans = [plan for plan in every if plan.takes_votes()]
     assert len(plans) >= 12 and "ranked" in {p.question.name for p in set(every) - set(plans)}
@@ -206,6 +210,9 @@ def test_cells_of_a_large_image_keep_their_bound(monkeypatch: pytest.MonkeyPatch
         assert found[name].bound is not None
         assert abs(found[name].value - exact) <= found[name].bound + 1e-12
     assert found["kde_ece"].bound < 1e-3 and found["auccc"].bound < 1e-3
+    twice = rw.segmentation.evaluate([case, case], names, resamples=0)
+    bounds = {name: found[name].bound for name in found}
+    assert {name: twice[name].bound for name in twice} == pytest.approx(bounds)
 
 
 def test_slabs_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,11 +397,13 @@ def test_total_variation_is_that_of_the_voxels() -> None:
     cases = [Case(channels(probs), masks) for probs, masks in parts]
     for metric in ("ece", "auccc"):
         each = [
-            rw.stability.total_variation(metric, *as_cases(*part), repeats=4).mean for part in parts
+            rw.stability.total_variation(metric, *as_cases(*part), repeats=4, seed=3).mean
+            for part in parts
         ]
-        found = rw.segmentation.total_variation(cases, metric, repeats=4)
+        found = rw.segmentation.total_variation(cases, metric, repeats=4, seed=3)
         assert found.per_case == pytest.approx(each)
         assert found.mean == pytest.approx(np.mean(each))
+        assert found.std == pytest.approx(abs(each[0] - each[1]) / np.sqrt(2))  # of two, n - 1
 
 
 def test_maps_of_disagreement() -> None:

@@ -132,6 +132,21 @@ def test_a_loss_of_equal_events_is_the_poisson_interval(events):
     assert loss_interval(found, step=1) == pytest.approx((low, high), rel=1e-6)
 
 
+@pytest.mark.parametrize(("dear_events", "part"), [(0.5, 0.25), (None, 0.5)])
+def test_dear_errors_that_are_frequent_are_not_unseen(dear_events, part):
+    """Forty units that lose 0.1, with the variance of ten events; one dear error adds 1.5 to one.
+
+    Of 20 dear errors that a calibrated model makes five, a quarter, are allowed for; where it is
+    not known how many they are, five of the ten events.
+    """
+    found = Linearised(0.1, 0.0, MANY, 40, 40)
+    dear = {"dear": 1.5, "squared_dear": 1.5**2, "dear_events": dear_events}
+    high = loss_interval(found, step=0.2, spread=0.04, **dear)[1]
+    mean, variance = 0.1 + part * 1.5 / 40, (part * 1.5 / 40) ** 2
+    exact = variance / 2 / mean * stats.chi2.ppf(0.975, 2 * mean**2 / variance)
+    assert high == pytest.approx(exact, rel=1e-6)
+
+
 def test_a_separation_solves_the_score_equation():
     """Newcombe's ends are where the squared distance is z² times the variance there."""
     right, wrong = np.r_[np.ones(20), np.zeros(6)], np.r_[np.zeros(20), np.ones(6)]

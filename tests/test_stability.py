@@ -56,6 +56,17 @@ def test_a_name_and_its_function_agree() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["ece", "kde_ece"])
+def test_a_name_and_its_function_have_one_curve(name: str) -> None:
+    """Also where an option follows from the data: each subset has a bandwidth of its own."""
+    probs, labels = simulated(120, 2)
+    curves = [
+        subsample_curve(metric, probs, labels, fractions=(0.2, 1), repeats=3, seed=1)
+        for metric in (name, getattr(rw, name))
+    ]
+    np.testing.assert_allclose(curves[0].values, curves[1].values, rtol=1e-9)
+
+
 def test_patients_are_drawn_whole() -> None:
     """With groups a subset holds all cases of each drawn patient."""
     groups = np.repeat(np.arange(20), 5)

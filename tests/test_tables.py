@@ -184,6 +184,13 @@ def test_arrays_in_an_npz_file(tmp_path: Path) -> None:
     assert table.labels.case_ids == (7, 8, 9, 10)
 
 
+def test_a_column_too_many_in_an_npz_file(tmp_path: Path) -> None:
+    """It is named, and as NPZ files have no columns to choose, no option that chooses them is."""
+    np.savez(tmp_path / "p.npz", probs=[[7, 0.25, 0.75], [8, 0.5, 0.5]], labels=[0, 1])
+    with pytest.raises(InvalidInputError, match=r"column 'probs\[0\]' is .*: leave it out$"):
+        read_predictions(tmp_path / "p.npz")
+
+
 @pytest.mark.parametrize(
     ("key", "values", "counts"),
     [

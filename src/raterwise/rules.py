@@ -261,10 +261,12 @@ def bad_row(
 
 
 def _are_percentages(values: Sequence[float]) -> bool:
-    """Tell whether a row sums to 100; one alone may be no logit, as none is that large."""
+    """Tell whether a row sums to 100, but for rounding to whole ones; one alone is no logit."""
     if not all(0 <= value <= 100 for value in values):
         return False
-    return values[0] > LARGE_LOGIT if len(values) == 1 else abs(math.fsum(values) - 100) <= 1
+    if len(values) == 1:  # which may be no logit, as none is that large
+        return values[0] > LARGE_LOGIT
+    return abs(math.fsum(values) - 100) <= len(values) / 2
 
 
 def spelled(tolerance: float) -> str:

@@ -141,10 +141,12 @@ def check_probabilities(
     exclusive: bool,
     unused: Sequence[str] = (),
     rows: Array | None = None,
+    chosen: bool = True,
 ) -> None:
     """Refuse what is not a probability while its file, column and row can still be named.
 
-    `rows` are those of the file, where not all of them are here.
+    `rows` are those of the file, where not all of them are here; `chosen` tells whether
+    `prob_columns` chooses the columns, as in all files but NPZ.
     """
 
     def case(row: int) -> str:
@@ -156,9 +158,8 @@ def check_probabilities(
         place = np.argwhere(outside)[0]
         name = columns[place[1] if len(place) == 2 else -1]
         value = probs[tuple(place)]
-        odd = [] if _percent(probs) else odd_columns(probs, row_sum_tolerance(probs))
-        if odd and len(columns) == probs.shape[1]:
-            raise _odd(source, columns, odd)
+        if odd := odd_columns(probs, row_sum_tolerance(probs)):
+            raise _odd(source, columns, odd, chosen)
         hint = "logits need a softmax first"
         if not outside[:-1].any() and len(probs) > 1 and probs[-1].min() >= 0:
             hint = "if the last row is no case, delete it"
@@ -180,7 +181,7 @@ def check_probabilities(
         return
     row = int(np.flatnonzero(off > tolerance)[0])
     if odd := odd_columns(probs, tolerance):
-        raise _odd(source, columns, odd)
+        raise _odd(source, columns, odd, chosen)
     if off.max() <= rounding_room(probs.shape[1]):
         hint = "they look rounded: normalize=True divides each row by its sum"
     else:
@@ -196,13 +197,16 @@ def check_probabilities(
     )
 
 
-def _odd(source: str, columns: Sequence[str], odd: Sequence[int]) -> InvalidInputError:
-    """Say which columns are no probabilities, and how to name those that are."""
+def _odd(
+    source: str, columns: Sequence[str], odd: Sequence[int], chosen: bool
+) -> InvalidInputError:
+    """Say which columns are no probabilities, and how to choose those that are."""
     others = ",".join(name for k, name in enumerate(columns) if k not in odd)
+    them = "it" if len(odd) == 1 else "them"
+    way = f'prob_columns="{others}" leaves {them} out' if chosen else f"leave {them} out"
     return InvalidInputError(
         f"{source}: the columns of probabilities must hold nothing else; "
-        f'{named_as_odd([columns[k] for k in odd])}: prob_columns="{others}" leaves '
-        f"{'it' if len(odd) == 1 else 'them'} out"
+        f"{named_as_odd([columns[k] for k in odd])}: {way}"
     )
 
 

@@ -236,7 +236,7 @@ def _predictions_of_npz(
     if told.normalize and exclusive and probs.dtype.kind == "f":
         probs = normalized(probs)
     ids = file.ids_of(len(probs)) if "ids" in file.arrays else None
-    check_probabilities(probs, file.name, columns, ids, exclusive)
+    check_probabilities(probs, file.name, columns, ids, exclusive, chosen=False)
     labels = labels_of_npz(file, names, told.missing) if exclusive else None
     return table_of_arrays(file, probs, names, labels, used)
 

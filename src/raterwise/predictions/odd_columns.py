@@ -34,7 +34,8 @@ def odd_columns(probs: Array, tolerance: float) -> list[int]:
     values = probs.astype(np.float64)
 
     totals = values.sum(axis=1)
-    if (np.abs(totals - 100) <= 1).all():  # percentages, some columns of which may be small
+    # Percentages, rounded to whole ones at worst, some columns of which may be small.
+    if (np.abs(totals - 100) <= probs.shape[1] / 2).all():
         return []
 
     def others_sum_to_one(columns: Array) -> bool:
