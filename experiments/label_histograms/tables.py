@@ -49,11 +49,12 @@ def _section(data: str, parts: Sequence[Found]) -> list[str]:
     return [
         f"### {data}",
         "",
-        f"Fitted on {first['cases']['fit']} cases, judged on {first['cases']['test']}{patients}: "
-        f"{counted['disagreement_loss']} have the two raters that disagreement needs, "
-        f"{counted['posterior_epistemic_loss']} the three that EL before and after a label needs. "
+        f"Fitted on {first['cases']['fit']} cases and evaluated on "
+        f"{first['cases']['test']}{patients}: "
+        f"{counted['disagreement_loss']} have the two raters needed for disagreement, "
+        f"{counted['posterior_epistemic_loss']} the three needed for EL before and after a label. "
         f"Two raters differ with probability {first['disagreement']['observed']:.3f}; *predicted* "
-        "is the mean of what the model says of that.",
+        "is the mean of the model's predictions of this.",
         "",
         *_values(parts),
         "",
