@@ -11,7 +11,7 @@ from raterwise.cli.members import Members
 from raterwise.cli.options import Asked, Drawn, InUse, with_options
 from raterwise.cli.parsing import comma_list
 from raterwise.cli.reading import (
-    probabilities_or_belief,
+    belief_of,
     read_confidence,
     read_outside_cases,
     read_subgroups,
@@ -138,11 +138,11 @@ def evaluate(
                 table,
                 joined,
                 on_unrated=tables.on_unrated,
-                probs=probabilities_or_belief(members, tables, table, joined),
-                confidence=read_confidence(predictions, confidence_column, tables, table, joined),
+                probs=belief_of(members, tables, table, joined),
+                confidence=read_confidence(predictions, confidence_column, tables, joined),
                 outside=read_outside_cases(outside, confidence_column, tables),
             )
-            levels = read_subgroups(predictions, subgroup_column, tables, table, joined.report)
+            levels = read_subgroups(predictions, subgroup_column, tables, joined.report)
             results = compute(cases, **how, subgroups=levels, progress=report)
             notes = members.notes(predictions)
             results = replace(results, warnings=(*results.warnings, *notes))

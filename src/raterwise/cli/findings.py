@@ -98,7 +98,7 @@ def evaluate_findings(
     results = evaluate_multilabel(
         **arrays_of_findings(found),
         **asked,
-        subgroups=read_subgroups(predictions, subgroup_column, tables, table, found.report),
+        subgroups=read_subgroups(predictions, subgroup_column, tables, found.report),
         progress=report,
     )
     return with_notes(with_what_was_read(results, found), table.notes)
