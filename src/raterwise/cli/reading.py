@@ -29,6 +29,7 @@ from raterwise.io.scores import read_features, read_logits, read_numbers, read_o
 from raterwise.io.tables import Joined, PredictionTable, no_labels, read_levels
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.summaries.facts import Facts
 from raterwise.types import Array
 
 NO_MEMBERS = Members()
@@ -101,8 +102,6 @@ class Cases:
 
     def facts(self) -> dict[str, Any]:
         """Return what figures about the rated cases rest on, as results write it down."""
-        from raterwise.summaries.facts import Facts
-
         return {**Facts.of(self.predictions()).as_data(), "dropped": self.dropped}
 
     def in_words(self) -> str:
