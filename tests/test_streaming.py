@@ -337,14 +337,14 @@ def test_reading_ahead_keeps_order_and_passes_errors_on() -> None:
 
     for workers in (0, 1, 3):
         ahead = done_ahead(slow_at_first, range(6), workers)
-        assert [next(ahead) for _ in range(4)] == [(0,), (1,), (2,), (3,)]
+        assert [next(ahead) for _ in range(4)] == [0, 1, 2, 3]
         with pytest.raises(ValueError, match="the fifth"):
             next(ahead)
     with pytest.raises(ValueError, match="the sixth"):
         list(done_ahead(str, source(), 2))
     begun: list[int] = []
     stopped = done_ahead(begun.append, iter(range(1000)), 2)
-    assert next(stopped) == (None,)
+    assert next(stopped) is None
     stopped.close()
     assert len(begun) < 10
     names = [thread.name for thread in threading.enumerate()]
