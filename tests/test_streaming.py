@@ -582,6 +582,8 @@ def test_an_unknown_argument_is_named(tmp_path: Path, argument: str, meant: str)
     match = rf"^{argument}: is no argument of evaluate_stream \(did you mean '{meant}"
     with pytest.raises(TypeError, match=match):
         rw.evaluate_stream(tmp_path / "t.parquet", "ece", **{argument: "r0"})
+    with pytest.raises(TypeError, match=r"^source: is no argument of evaluate_stream"):
+        rw.evaluate_stream(tmp_path / "t.parquet", "ece", source="r0")
 
 
 def test_a_bad_part_is_named(tmp_path: Path) -> None:

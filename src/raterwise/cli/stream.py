@@ -17,15 +17,9 @@ from raterwise.io.sources import FORMATS, matching_files, open_table
 from raterwise.io.unused_columns import unused_notes, unused_patients
 from raterwise.results import Results
 from raterwise.streaming.evaluation import evaluate_stream
-from raterwise.streaming.parts import StreamColumns
+from raterwise.streaming.parts import STREAMED, StreamColumns
 
 SCALE = "More cases than memory"
-STREAMED = (
-    *("prob_prefix", "prob_columns", "class_names", "label_column", "group_column"),
-    *("weight_column", "rater_columns", "rater_prefix", "count_columns", "count_prefix"),
-    *("missing", "normalize", "percent", "ignore_case"),
-)
-"""The options of columns that a stream has."""
 
 
 @dataclass(frozen=True)
