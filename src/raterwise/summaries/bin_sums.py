@@ -397,7 +397,7 @@ class BinSums(TableSummary):
 @lru_cache(maxsize=256)
 def _edges(bins: int | tuple[float, ...]) -> FloatArray:
     """Return edges that every chunk and every plan share."""
-    return np.array(bin_edges(bins if isinstance(bins, int) else np.array(bins)))
+    return bin_edges(bins)
 
 
 def _whole_bins(dtype: Any, edges: tuple[float, ...]) -> bool:
