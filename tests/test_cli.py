@@ -387,7 +387,7 @@ def test_control_c_is_exit_code_130(folder: Path, monkeypatch: pytest.MonkeyPatc
     def interrupted(*args: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["raterwise.evaluate"], "evaluate", interrupted)
+    monkeypatch.setattr("raterwise.cli.evaluate.compute", interrupted)
     result = run("evaluate predictions.csv --label-column truth --out r.json")
     assert result.exit_code == 130
     assert result.stderr == "raterwise: interrupted\n"

@@ -415,6 +415,17 @@ def test_interchangeable_raters_come_with_the_results(tmp_path: Path) -> None:
         assert "exchangeability" not in other.data
 
 
+def test_raters_are_listed_in_the_order_of_their_numbers() -> None:
+    """2 before 10; a raised digit is no number, and no reason not to write the report."""
+    names = ["R10", "R2", "R1\u00b2"]
+    labels = rw.Labels.from_long(
+        np.repeat(np.arange(30), 3), names * 30, [0, 1, 1, 1, 0, 1, 1, 1, 0] * 10, num_classes=2
+    )
+    found = rw.evaluate(np.full((30, 2), 0.5), labels, "krippendorff_alpha", resamples=0)
+    text = "".join(Page(report_html(found)).words)
+    assert text.index("R1\u00b2") < text.index("R2") < text.index("R10")
+
+
 def test_raters_of_whom_none_stands_out() -> None:
     """The same labels by turns: the raters look interchangeable."""
     ratings = [[0, 1, 1], [1, 0, 1], [1, 1, 0]] * 10

@@ -337,14 +337,14 @@ def test_reading_ahead_keeps_order_and_passes_errors_on() -> None:
 
     for workers in (0, 1, 3):
         ahead = done_ahead(slow_at_first, range(6), workers)
-        assert [next(ahead) for _ in range(4)] == [(0,), (1,), (2,), (3,)]
+        assert [next(ahead) for _ in range(4)] == [0, 1, 2, 3]
         with pytest.raises(ValueError, match="the fifth"):
             next(ahead)
     with pytest.raises(ValueError, match="the sixth"):
         list(done_ahead(str, source(), 2))
     begun: list[int] = []
     stopped = done_ahead(begun.append, iter(range(1000)), 2)
-    assert next(stopped) == (None,)
+    assert next(stopped) is None
     stopped.close()
     assert len(begun) < 10
     names = [thread.name for thread in threading.enumerate()]
@@ -582,6 +582,8 @@ def test_an_unknown_argument_is_named(tmp_path: Path, argument: str, meant: str)
     match = rf"^{argument}: is no argument of evaluate_stream \(did you mean '{meant}"
     with pytest.raises(TypeError, match=match):
         rw.evaluate_stream(tmp_path / "t.parquet", "ece", **{argument: "r0"})
+    with pytest.raises(TypeError, match=r"^source: is no argument of evaluate_stream"):
+        rw.evaluate_stream(tmp_path / "t.parquet", "ece", source="r0")
 
 
 def test_a_bad_part_is_named(tmp_path: Path) -> None:

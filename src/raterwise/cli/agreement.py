@@ -27,6 +27,7 @@ from raterwise.inference.settings import Settings
 from raterwise.io.files import write_text_atomically
 from raterwise.io.ratings import RatedTable, read_rated
 from raterwise.rater_agreement import RaterAgreement, rater_agreement
+from raterwise.report.pages import agreement_page
 from raterwise.report.words import natural
 
 EXAMPLES = """[bold]Examples[/bold]
@@ -131,8 +132,6 @@ def agreement(
     if files.out is not None:
         write_json(files.out, _content(table, found, ratings, asked))
     if files.html is not None:
-        from raterwise.report.pages import agreement_page
-
         text = agreement_page(
             found,
             TITLES,

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from raterwise.cli.reading import Cases
 from raterwise.cli.writing import with_notes
 from raterwise.compare import Comparison, Difference
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import read_json
 from raterwise.results import Results
-
-if TYPE_CHECKING:
-    from raterwise.cli.reading import Cases
 
 SCHEMA_VERSION = 1
 

@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from raterwise.beliefs import PointBelief
 from raterwise.cli import model_options, options
 from raterwise.cli.before_after import record_of, write_page
 from raterwise.cli.members import Members, each_draw, write_draws
@@ -331,8 +332,6 @@ def _calibrated(
 
 
 def _as_belief(found: Any) -> Any:
-    from raterwise.beliefs import PointBelief
-
     return PointBelief(found) if isinstance(found, np.ndarray) else found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -47,19 +47,19 @@ from raterwise.cli.writing import (
     with_origin,
     write_json,
 )
+from raterwise.compare import Comparison
+from raterwise.compare import compare as compared
 from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import within
 from raterwise.io.damaged import making_sense
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
+from raterwise.multilabel.evaluation import evaluate_multilabel
 from raterwise.progress_bar import ProgressBar
+from raterwise.report import as_csv, write_comparison
 from raterwise.report.headlines import differences_in_words
-from raterwise.report.words import facts_in_words
+from raterwise.report.words import best_of, facts_in_words, same_on_these_cases, warnings_by_model
 from raterwise.results import Results
-
-if TYPE_CHECKING:
-    from raterwise.compare import Comparison
-from raterwise.report.words import best_of, same_on_these_cases, warnings_by_model
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -188,8 +188,6 @@ def _of_results(
     models: Mapping[str, Results], finding: str | None, asked: Mapping[str, Any]
 ) -> tuple[Comparison, dict[str, Comparison]]:
     """Return the comparison of results, and that of each finding where they have several."""
-    from raterwise.compare import compare as compared
-
     chosen = dict(models) if finding is None else _finding_of(models, finding)
     return compared(chosen, **asked), _of_each_finding(chosen, **asked)
 
@@ -208,8 +206,6 @@ def _finding_of(models: Mapping[str, Results], name: str) -> dict[str, Results]:
 
 def _of_each_finding(models: Mapping[str, Results], **asked: Any) -> dict[str, Comparison]:
     """Return the comparison of every finding; the models must have the same ones."""
-    from raterwise.compare import compare as compared
-
     (first, one), *rest = models.items()
     for name, other in rest:
         if list(other.findings) != list(one.findings):
@@ -230,8 +226,6 @@ def _of_tables(
     asked: Mapping[str, Any],
 ) -> Comparison:
     """Return the comparison of tables of exclusive classes."""
-    from raterwise.compare import compare as compared
-
     models = read_models(files, titles, ratings, tables, draws)
     found = compared(
         models.probs, models.labels, groups=models.groups, class_names=models.class_names,
@@ -250,8 +244,6 @@ def _of_findings(
     asked: Mapping[str, Any],
 ) -> tuple[Comparison, dict[str, Comparison]]:
     """Return the comparison of tables of findings, by their means and finding by finding."""
-    from raterwise.multilabel.evaluation import evaluate_multilabel
-
     if asked["resamples"] < 2:
         raise InvalidInputError(
             f"resamples: must be at least 2 to compare; got {asked['resamples']}"
@@ -342,8 +334,6 @@ def _write(
     latex: Path | None,
     markdown: Path | None,
 ) -> None:
-    from raterwise.report import as_csv, write_comparison
-
     for file in out:
         if file.suffix.lower() in (".htm", ".html"):
             write_comparison(found, file, findings=each)

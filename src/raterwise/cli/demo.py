@@ -15,21 +15,22 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
+from raterwise.beliefs import DirichletBelief
 from raterwise.cli.report import open_in_browser, paired
 from raterwise.cli.show import comparison_table, new_console, print_notes, print_table
 from raterwise.cli.stability_curves import measure, one_rater_each, parts_of_report
 from raterwise.cli.writing import announce, check_folder, check_html, check_outputs
 from raterwise.errors import InvalidInputError, MissingExtraError
+from raterwise.evaluate import evaluate, predictions_of
 from raterwise.inference.settings import Progress, within
+from raterwise.labels import Labels
 from raterwise.progress_bar import ProgressBar
 from raterwise.report.words import facts_in_words
-from raterwise.results import Estimate, Results
+from raterwise.results import Estimate, Results, Subgroup
+from raterwise.worklist import worklist
 
 if TYPE_CHECKING:
-    from raterwise.beliefs import DirichletBelief
     from raterwise.datasets import LidcDemo
-    from raterwise.labels import Labels
-    from raterwise.results import Subgroup
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -142,8 +143,6 @@ def _evaluated(
     **more: Any,
 ) -> Results:
     """Return results of the nodules; `drawn` has the resamples and the seed."""
-    from raterwise.evaluate import evaluate
-
     return evaluate(
         probs, labels, metrics, groups=data.patients, class_names=data.class_names,
         resamples=drawn["resamples"], seed=drawn["seed"], on_single="drop", progress=progress,
@@ -158,9 +157,6 @@ def further_parts(
 
     `results` are those of the model as it is. `begin` is the part of the progress done before.
     """
-    from raterwise.evaluate import predictions_of
-    from raterwise.worklist import worklist
-
     rest = within(progress, begin, 1)
     rest("recalibration", 0.0)
     probs, belief = recalibrated(data)
@@ -203,7 +199,6 @@ def recalibrated(data: LidcDemo) -> tuple[NDArray[np.float64], DirichletBelief]:
 
     Each case is calibrated by what was fitted to other patients: those outside of its fold.
     """
-    from raterwise.beliefs import DirichletBelief
     from raterwise.calibrators.alpha import AlphaCalibration
     from raterwise.calibrators.scaling import TemperatureScaling
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from raterwise.catalog import find
 from raterwise.cli import model_options, options
 from raterwise.cli.findings import evaluate_findings, refuse_finding_column, refuse_unread
 from raterwise.cli.members import Members
 from raterwise.cli.options import Asked, Drawn, InUse, with_options
 from raterwise.cli.parsing import comma_list
 from raterwise.cli.reading import (
-    probabilities_or_belief,
+    belief_of,
     read_confidence,
     read_outside_cases,
     read_subgroups,
@@ -20,6 +21,7 @@ from raterwise.cli.stream import Streamed, stream_columns
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import Files
 from raterwise.errors import InvalidInputError
+from raterwise.evaluate import evaluate as compute
 from raterwise.io.cases import predictions_of_tables, read_tables
 from raterwise.io.files import checkpoint_files
 from raterwise.io.sources import matching_files
@@ -91,8 +93,6 @@ def evaluate(
 
     With --samples or --member the probabilities are the mean of the draws.
     """
-    from raterwise.evaluate import evaluate as compute
-
     members = Members.of(samples, member)
     predictions = members.base(predictions)
     inputs = (predictions, ratings, outside, *members.paths)
@@ -138,11 +138,11 @@ def evaluate(
                 table,
                 joined,
                 on_unrated=tables.on_unrated,
-                probs=probabilities_or_belief(members, tables, table, joined),
-                confidence=read_confidence(predictions, confidence_column, tables, table, joined),
+                probs=belief_of(members, tables, table, joined),
+                confidence=read_confidence(predictions, confidence_column, tables, joined),
                 outside=read_outside_cases(outside, confidence_column, tables),
             )
-            levels = read_subgroups(predictions, subgroup_column, tables, table, joined.report)
+            levels = read_subgroups(predictions, subgroup_column, tables, joined.report)
             results = compute(cases, **how, subgroups=levels, progress=report)
             notes = members.notes(predictions)
             results = replace(results, warnings=(*results.warnings, *notes))
@@ -150,8 +150,6 @@ def evaluate(
 
 
 def _check_metrics_by_level(names: str | None) -> None:
-    from raterwise.catalog import find
-
     for name in comma_list(names):
         try:
             find(name.strip())

@@ -17,6 +17,7 @@ from raterwise.io.findings import Findings, join_findings, read_finding_ratings
 from raterwise.io.npz import is_npz
 from raterwise.io.tables import PredictionTable, read_predictions
 from raterwise.io.unused_columns import unused_columns, unused_notes
+from raterwise.multilabel.evaluation import evaluate_multilabel
 from raterwise.provenance import left_out_record, raters_record
 from raterwise.results import Results
 
@@ -92,13 +93,11 @@ def evaluate_findings(
     **asked: Any,
 ) -> Results:
     """Return the results of findings; `asked` is what `evaluate_multilabel` takes."""
-    from raterwise.multilabel.evaluation import evaluate_multilabel
-
     table, found = read_findings(predictions, ratings, tables, finding_column, asked["unit"])
     results = evaluate_multilabel(
         **arrays_of_findings(found),
         **asked,
-        subgroups=read_subgroups(predictions, subgroup_column, tables, table, found.report),
+        subgroups=read_subgroups(predictions, subgroup_column, tables, found.report),
         progress=report,
     )
     return with_notes(with_what_was_read(results, found), table.notes)

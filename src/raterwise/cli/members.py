@@ -132,7 +132,7 @@ def _in_order(values: Array, ids: Array | None, source: str, table: PredictionTa
     """Return (N, …) values in the order of the table's cases: by their ids, or as they stand."""
     cases = len(table.probs)
     if ids is not None and table.ids is not None:
-        _, index, _ = matched(table, ids, source)
+        index, _ = matched(table, ids, source)
         return values[index]
     if len(values) != cases:
         raise InvalidInputError(

@@ -14,6 +14,10 @@ from raterwise.cli.writing import Files
 from raterwise.errors import InvalidInputError, MergeError
 from raterwise.inference.settings import Settings
 from raterwise.io.damaged import making_sense
+from raterwise.io.sources import matching_files
+from raterwise.streaming.checked import check_totals
+from raterwise.streaming.evaluation import evaluate_digest, request_of_header
+from raterwise.streaming.saved import load_saved, save_digest
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -45,10 +49,6 @@ def merge(
     count patients and readers without naming them: one in two files counts
     as two.
     """
-    from raterwise.io.sources import matching_files
-    from raterwise.streaming.evaluation import evaluate_digest, request_of_header
-    from raterwise.streaming.saved import save_digest
-
     files.check(summaries, save_summary)
     Settings(resamples, level)  # which says at once what cannot be
     read = matching_files(summaries)
@@ -67,10 +67,6 @@ def merge(
 
 def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any], list[str], list[str]]:
     """Return the sum of saved summaries, the options they share, what was added up, and notes."""
-    from raterwise.io.sources import matching_files
-    from raterwise.streaming.checked import check_totals
-    from raterwise.streaming.saved import load_saved
-
     files = matching_files(paths)
     total: Any = None
     number = 0

@@ -16,7 +16,10 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from raterwise import types
+from raterwise.catalog.metric import Given
 from raterwise.cli.parsing import metric_options, prevalences
+from raterwise.evaluation.request import Request
+from raterwise.inference.settings import Settings
 
 
 def in_panel(panel: str, help: str, *names: str, **more: Any) -> Any:
@@ -162,10 +165,6 @@ class Asked:
         `settings` are those of the intervals. "all" stands for every metric here: whether there are
         two classes, or draws of an ensemble, is not known yet.
         """
-        from raterwise.catalog.metric import Given
-        from raterwise.evaluation.request import Request
-        from raterwise.inference.settings import Settings
-
         given = Given(belief=True, samples=2, confidence=confidence, outside=outside)
         Request.of(
             metrics,

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from raterwise.catalog import find
 from raterwise.errors import InvalidInputError
 
 Number = TypeVar("Number", int, float)
@@ -82,8 +83,6 @@ def own_options(metric: str, asked: Mapping[str, Any]) -> dict[str, Any]:
 
     A question or a way to count that this metric has not is for the others that were named.
     """
-    from raterwise.catalog import find
-
     row = find(metric)
     shared = {name: value for name, value in asked.items() if name in ("question", "per")}
     fit = {name: value for name, value in shared.items() if row.can_take(name, value)}

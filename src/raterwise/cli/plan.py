@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -30,16 +30,16 @@ from raterwise.cli.spelling import as_options
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import Files, announce, origin_of, write_json
 from raterwise.errors import InvalidInputError
+from raterwise.inference.settings import Progress
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
+from raterwise.planning import Design, StudyPlan
+from raterwise.planning import plan as planned
+from raterwise.predictions import Predictions
 from raterwise.report.headlines import designs_in_words
+from raterwise.report.pages import plan_page
 from raterwise.report.words import cost, facts_in_words
 from raterwise.results.exports import csv_text
-
-if TYPE_CHECKING:
-    from raterwise.inference.settings import Progress
-    from raterwise.planning import Design, StudyPlan
-    from raterwise.predictions import Predictions
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -130,8 +130,6 @@ def plan(
     about |= origin_of((pilot_file, ratings))
     _write(found, rows, advice, heard, each, about, files)
     if files.html is not None:
-        from raterwise.report.pages import plan_page
-
         title = find(metric).title
         text = plan_page(title, rows, level=level, advice=advice, basis=f"a pilot of {words}",
                          notes=map(as_options, heard), origin=about)  # fmt: skip
@@ -164,8 +162,6 @@ def _metric_and_file(metric: str, file: Path | None, metrics: str | None) -> tup
 
 
 def _of_pilot(pilot: Predictions, progress: Progress, **asked: Any) -> StudyPlan:
-    from raterwise.planning import plan as planned
-
     return planned(
         probs=pilot.probs, labels=pilot.labels, groups=pilot.groups, weights=pilot.weights,
         progress=progress, **asked,
@@ -179,8 +175,6 @@ def _of_findings(
 
     A study has as many cases as the finding needs that needs the most.
     """
-    from raterwise.planning import StudyPlan
-
     own = own_options(metric, asked_of_findings([metric], told))
     each = of_each_finding(pilot, report, partial(_of_pilot, metric=metric, **own, **asked))
     of_designs = list(zip(*(found.designs for found in each.values()), strict=True))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise import rules
+from raterwise.beliefs import EnsembleBelief, PointBelief
 from raterwise.cli.members import Members
 from raterwise.cli.table_options import TableOptions
 from raterwise.evaluate import predictions_of
@@ -28,6 +29,7 @@ from raterwise.io.scores import read_features, read_logits, read_numbers, read_o
 from raterwise.io.tables import Joined, PredictionTable, no_labels, read_levels
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.summaries.facts import Facts
 from raterwise.types import Array
 
 NO_MEMBERS = Members()
@@ -74,16 +76,12 @@ class Cases:
         """Return what is believed of every case before anything is calibrated."""
         from scipy.special import softmax
 
-        from raterwise.beliefs import EnsembleBelief, PointBelief
-
         if not self.ensemble:
             return PointBelief(self.table.probs)
         return EnsembleBelief(softmax(self.scores, axis=2) if input == "logits" else self.scores)
 
     def probs_or_belief(self) -> Any:
         """Return the probabilities of the rated cases; of draws, the belief that they are."""
-        from raterwise.beliefs import EnsembleBelief
-
         if self.ensemble:
             return EnsembleBelief(self.of_rated(self.scores))
         return self.of_rated(self.table.probs)
@@ -104,8 +102,6 @@ class Cases:
 
     def facts(self) -> dict[str, Any]:
         """Return what figures about the rated cases rest on, as results write it down."""
-        from raterwise.summaries.facts import Facts
-
         return {**Facts.of(self.predictions()).as_data(), "dropped": self.dropped}
 
     def in_words(self) -> str:
@@ -116,41 +112,25 @@ class Cases:
         return f"{words}, {int(self.labels.num_raters.sum()):,} ratings"
 
 
-def probabilities_or_belief(
-    members: Members,
-    tables: TableOptions,
-    table: PredictionTable,
-    joined: Joined,
+def belief_of(
+    members: Members, tables: TableOptions, table: PredictionTable, joined: Joined
 ) -> Any:
-    """Return the probabilities of the joined cases; with members, the belief of their draws."""
-    draws = draws_of(members, tables, table)
-    if draws is None:
-        return joined.probs
-    from raterwise.beliefs import EnsembleBelief
-
-    return EnsembleBelief(draws[:, _rows_joined(table, joined.report)])
-
-
-def draws_of(members: Members, tables: TableOptions, table: PredictionTable) -> Array | None:
-    """Return the probabilities (S, N, K) or (S, N) of every draw; None without members."""
+    """Return the belief of the draws of the joined cases; None without members."""
 
     def read(file: Path) -> tuple[PredictionTable, Array]:
         own = read_table(columns_of_draw(tables.told, file), file)
         return own, own.probs
 
-    return members.draws(table, "samples", read)
+    draws = members.draws(table, "samples", read)
+    return None if draws is None else EnsembleBelief(draws[:, joined.report.rows])
 
 
 def read_confidence(
-    predictions: Path,
-    column: str | None,
-    tables: TableOptions,
-    table: PredictionTable,
-    joined: Joined,
+    predictions: Path, column: str | None, tables: TableOptions, joined: Joined
 ) -> Array | None:
     """Return what ranks the joined cases in place of the largest probability, if anything."""
     found = numbers_of(predictions, column, tables)
-    return None if found is None else found[_rows_joined(table, joined.report)]
+    return None if found is None else found[joined.report.rows]
 
 
 def numbers_of(predictions: Path, column: str | None, tables: TableOptions) -> Array | None:
@@ -170,27 +150,14 @@ def read_outside_cases(
 
 
 def read_subgroups(
-    predictions: Path,
-    columns: Sequence[str] | None,
-    tables: TableOptions,
-    table: PredictionTable,
-    report: JoinReport,
+    predictions: Path, columns: Sequence[str] | None, tables: TableOptions, report: JoinReport
 ) -> dict[str, list[Any]] | None:
     """Return columns that tell the joined cases apart, by name; None where none is asked for."""
     if not columns:
         return None
     found = read_levels(predictions, columns, tables.told)
-    rows = _rows_joined(table, report).tolist()
+    rows = report.rows.tolist()
     return {name: [values[i] for i in rows] for name, values in found.items()}
-
-
-def _rows_joined(table: PredictionTable, report: JoinReport) -> NDArray[np.int64]:
-    """Return which rows of the predictions have ratings."""
-    if not report.without_ratings:
-        return np.arange(len(table.probs))
-    assert table.ids is not None
-    absent = set(report.without_ratings)
-    return np.array([i for i, name in enumerate(table.ids.tolist()) if name not in absent])
 
 
 def read_cases(
@@ -265,8 +232,7 @@ def _with_labels(
     beside = beside and cases.table.ids is not None
     some = rated == "some"
     table, joined = with_ratings(tables.told, cases.table, source, beside=beside, some=some)
-    rows = _rows_joined(table, joined.report)
-    labels, dropped = joined.labels, dict(joined.report.dropped)
+    rows, labels, dropped = joined.report.rows, joined.labels, dict(joined.report.dropped)
     unrated = labels.num_raters == 0
     if unrated.any():
         if rated == "all" and tables.on_unrated == "error":

@@ -17,6 +17,7 @@ from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.damaged import making_sense
 from raterwise.progress_bar import ProgressBar
 from raterwise.results import Results
+from raterwise.worklist import Worklist
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -96,8 +97,6 @@ def _read(
     worklist: Path | None,
 ) -> tuple[Results, dict[str, Any]]:
     """Return the results, and what is shown beside them, from their files."""
-    from raterwise.worklist import Worklist
-
     content, parts = read_results(results)
     if parts and (before is not None or after is not None):
         raise InvalidInputError(

@@ -15,8 +15,12 @@ from raterwise.cli.parsing import comma_list, numbers
 from raterwise.cli.stream import client_of
 from raterwise.cli.writing import Files, check_folder
 from raterwise.errors import InvalidInputError
+from raterwise.inference.settings import Settings
 from raterwise.io.files import checkpoint_files, refuse_overwriting
 from raterwise.io.manifests import CaseFiles, read_by, read_manifest
+from raterwise.segmentation.cases import Selection
+from raterwise.segmentation.evaluation import evaluate_job, job_of
+from raterwise.segmentation.running import map_name
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -112,10 +116,6 @@ def segment(
     NIfTI, Zarr, NPY, NPZ, PNG, TIFF, or a folder of slices. Shapes, affines and
     orientations must agree: nothing is resampled.
     """
-    from raterwise.inference.settings import Settings
-    from raterwise.segmentation.cases import Selection
-    from raterwise.segmentation.evaluation import evaluate_job, job_of
-
     read = manifest, *checkpoint_files(checkpoint)
     files.check(read)
     settings = Settings(**drawn.told)
@@ -149,8 +149,6 @@ def segment(
 
 def _prepare_maps(folder: Path, files: Sequence[CaseFiles]) -> list[Path]:
     """Make the folder of maps, return their files; cases that would share one are an error."""
-    from raterwise.segmentation.running import map_name
-
     check_folder(folder).mkdir(parents=True, exist_ok=True)
     owner: dict[str, str] = {}
     for f in files:

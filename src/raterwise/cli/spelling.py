@@ -6,45 +6,24 @@ import shlex
 
 from raterwise.errors import argument_of
 
-OPTIONS = frozenset(
-    (
-        *("allow_unmatched", "class_names", "on_single", "on_unrated", "ratings_layout"),
-        *("skip_bad", "ignore_case", "normalize", "percent", "loose_ids", "save_summary"),
-        *("target_prevalence", "source_prevalence"),
-        *("features_prefix", "logit_prefix", "prob_prefix", "rater_prefix", "count_prefix"),
-        *("prob_columns", "rater_columns", "count_columns", "subgroup_column", "subgroup_metrics"),
-        *(
-            f"{of}_column"
-            for of in (
-                *("id", "ratings_id", "label", "group", "weight", "confidence"),
-                *("rater", "rating", "alpha", "finding"),
-            )
-        ),
-    )
-)
+OPTIONS = frozenset((
+    "allow_unmatched", "class_names", "on_single", "on_unrated", "ratings_layout", "skip_bad",
+    "ignore_case", "normalize", "percent", "loose_ids", "save_summary", "target_prevalence",
+    "source_prevalence", "features_prefix", "logit_prefix", "prob_prefix", "rater_prefix",
+    "count_prefix", "prob_columns", "rater_columns", "count_columns", "subgroup_metrics",
+    "subgroup_column", "id_column", "ratings_id_column", "label_column", "group_column",
+    "weight_column", "confidence_column", "rater_column", "rating_column", "alpha_column",
+    "finding_column",
+))  # fmt: skip
 """Arguments of the library that are options here, wherever a message speaks of them."""
 OPTIONS_WITH_VALUES = frozenset(("axes", "delimiter", "duplicates", "encoding", "missing", "unit"))
 """Those that are also common words, and so must come with a value: delimiter=";"."""
-OPTIONS_IN_FRONT = frozenset(
-    (
-        *(
-            "axes",
-            "values",
-            "bins",
-            "boundary_mm",
-            "budget",
-            "cases",
-            "checkpoint",
-            "data",
-            "delimiter",
-            "fractions",
-            "level",
-        ),
-        *("maps", "metrics", "num_classes", "options", "out", "per", "question", "raters"),
-        *("ratings", "repeats", "resamples", "seed", "spacing", "subgroups", "threshold"),
-        *("top", "unit"),
-    )
-)
+OPTIONS_IN_FRONT = frozenset((
+    "axes", "values", "bins", "boundary_mm", "budget", "cases", "checkpoint", "data", "delimiter",
+    "fractions", "level", "maps", "metrics", "num_classes", "options", "out", "per", "question",
+    "raters", "ratings", "repeats", "resamples", "seed", "spacing", "subgroups", "threshold", "top",
+    "unit",
+))  # fmt: skip
 """Those that are common words too, and so only count as the argument of an error."""
 OPTIONS_OF_A_METRIC = frozenset(("bandwidth", "clip", "estimator"))
 """Those that a metric takes, with a value: --option METRIC.clip=1e-7."""

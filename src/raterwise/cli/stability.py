@@ -38,6 +38,7 @@ from raterwise.cli.writing import Pages, announce, origin_of, write_json
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.damaged import read_json
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
+from raterwise.report.pages import stability_page
 from raterwise.report.words import facts_in_words
 from raterwise.rules import positive_integer
 
@@ -152,8 +153,6 @@ def _write_page(
     *,
     findings: bool,
 ) -> None:
-    from raterwise.report.pages import stability_page
-
     if not found:
         raise InvalidInputError("--html: shows the means over the findings; there are none")
     told = [_compared([one for one in found if one.metric == name])

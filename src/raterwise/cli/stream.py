@@ -16,14 +16,10 @@ from raterwise.inference.settings import Progress
 from raterwise.io.sources import FORMATS, matching_files, open_table
 from raterwise.io.unused_columns import unused_notes, unused_patients
 from raterwise.results import Results
+from raterwise.streaming.evaluation import evaluate_stream
+from raterwise.streaming.parts import STREAMED, StreamColumns
 
 SCALE = "More cases than memory"
-STREAMED = (
-    *("prob_prefix", "prob_columns", "class_names", "label_column", "group_column"),
-    *("weight_column", "rater_columns", "rater_prefix", "count_columns", "count_prefix"),
-    *("missing", "normalize", "percent", "ignore_case"),
-)
-"""The options of columns that a stream has."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +71,6 @@ class Streamed:
         **asked: Any,
     ) -> Results:
         """Return the results of a table that is read part by part, with notes on its columns."""
-        from raterwise.streaming.evaluation import evaluate_stream
-
         with client_of(self.cluster, self.workers) as client:
             results = evaluate_stream(
                 predictions,
@@ -106,8 +100,6 @@ def _notes(
     predictions: Path, columns: Mapping[str, Any], subgroups: Sequence[str]
 ) -> tuple[str, ...]:
     """Return which columns of a stream look like something and were not read."""
-    from raterwise.streaming.parts import StreamColumns
-
     file = matching_files([predictions])[0]
     if FORMATS.get(file.suffix.lower()) != "parquet":
         return ()

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from raterwise.beliefs import (
+    Belief,
+    DirichletBelief,
+    DirichletMixtureBelief,
+    EnsembleBelief,
+    PointBelief,
+)
 from raterwise.cli import model_options, options
 from raterwise.cli.members import Members
 from raterwise.cli.reading import Cases, read_cases
@@ -30,11 +37,11 @@ from raterwise.io.files import write_text_atomically
 from raterwise.io.layouts import AS_USUAL, TableColumns
 from raterwise.io.npz import is_npz
 from raterwise.io.scores import read_numbers
+from raterwise.labels import Labels
+from raterwise.report.pages import worklist_page
 from raterwise.rules import listed
-
-if TYPE_CHECKING:
-    from raterwise.beliefs import Belief, EnsembleBelief
-    from raterwise.worklist import Worklist
+from raterwise.worklist import Worklist
+from raterwise.worklist import worklist as ranked
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -91,8 +98,6 @@ def worklist(
     raterwise calibrate --alpha, or from the spread of an ensemble's draws
     (--samples, --member).
     """
-    from raterwise.worklist import worklist as ranked
-
     tables.refuse_weights("worklist")
     members = Members.of(samples, member)
     predictions = members.base(predictions)
@@ -126,8 +131,6 @@ def worklist(
     elif out is not None:
         found.to_csv(out)
     if html is not None:
-        from raterwise.report.pages import worklist_page
-
         text = worklist_page(found, basis=cases.in_words(), origin=origin_of(inputs))
         write_text_atomically(html, text)
     if not quiet:
@@ -190,8 +193,6 @@ def _belief(
     members: Members,
 ) -> Belief:
     """Return the belief about every case: Dirichlet where α0 is known, of draws, or a point."""
-    from raterwise.beliefs import DirichletBelief, EnsembleBelief, PointBelief
-
     if model is not None and column is not None:
         raise InvalidInputError("--alpha-model, --alpha-column: must be one of them; got both")
     if model is not None:
@@ -213,8 +214,6 @@ def _belief(
 
 def _of_draws(belief: EnsembleBelief, cases: Cases, members: Members, column: str | None) -> Belief:
     """Return the belief of draws, with the α0 of each where their file has it."""
-    from raterwise.beliefs import DirichletMixtureBelief
-
     if column is not None:
         raise InvalidInputError(
             "--alpha-column: is for one model; draws have theirs in the array 'concentration' of "
@@ -235,8 +234,6 @@ def _holds(path: Path, column: str, told: TableColumns) -> bool:
 
 def _updated(belief: Belief, cases: Cases) -> Belief:
     """Return the belief after the labels that are there already."""
-    from raterwise.labels import Labels
-
     if cases.labels is None:
         return belief
     counts = np.zeros((len(cases), belief.num_classes), np.int64)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from raterwise.labels import Labels
+from raterwise.labels import Labels
 
 TextArray = NDArray[np.str_]
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,9 @@ from numpy.typing import NDArray
 from raterwise.datasets.sheets import read_rows
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import replaced
+from raterwise.labels import Labels
 from raterwise.rules import choose
 from raterwise.types import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from raterwise.labels import Labels
 
 CLASS_NAMES = (
     "highly unlikely",
@@ -129,8 +127,6 @@ class LidcDemo:
     @cached_property
     def labels(self) -> Labels:
         """The ratings as `raterwise.Labels`, in the order of `probs`."""
-        from raterwise.labels import Labels  # here, so that reading data needs no core module
-
         return Labels.from_long(
             self.ratings_item,
             self.ratings_rater,

@@ -157,21 +157,21 @@ def join_findings(
     """
     cases = len(predictions.probs)
     if same_file and len(ratings.raters) == cases:
-        known, index, report = np.ones(cases, bool), np.arange(cases), JoinReport(cases)
+        index, report = np.arange(cases), JoinReport(np.arange(cases))
     else:
         if ratings.ids is None:
             raise InvalidInputError(
                 f"{ratings.source}: must hold ids, by which it is joined to {predictions.source}"
             )
-        known, index, report = matched(
+        index, report = matched(
             predictions, ratings.ids, ratings.source, allow_unmatched=allow_unmatched
         )
 
     def of_known(values: Array | None) -> Array | None:
-        return None if values is None else values[known]
+        return None if values is None else values[report.rows]
 
     return Findings(
-        predictions.probs[known],
+        predictions.probs[report.rows],
         ratings.positives[index],
         ratings.raters[index],
         predictions.class_names,

@@ -31,18 +31,23 @@ LOOSER: dict[str, Callable[[str], str]] = {
 """Ways in which one id is written in two files, and what both writings share; in this order."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class JoinReport:
     """What matched and what did not."""
 
-    cases: int
-    """In both files."""
+    rows: NDArray[np.int64]
+    """The rows of the predictions whose cases are in both files."""
     without_ratings: tuple[Any, ...] = ()
     """Ids that only the predictions have."""
     without_predictions: tuple[Any, ...] = ()
     """Ids that only the ratings have."""
     loosely: int = 0
     """How many cases are written otherwise in the other file."""
+
+    @property
+    def cases(self) -> int:
+        """How many are in both files."""
+        return len(self.rows)
 
     @property
     def left_out(self) -> dict[str, tuple[Any, ...]]:

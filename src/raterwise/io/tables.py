@@ -276,17 +276,17 @@ def join(
     if ratings is None:
         if predictions.labels is None:
             raise no_labels(predictions.source, predictions.notes)
-        report = JoinReport(len(predictions.probs))
+        report = JoinReport(np.arange(len(predictions.probs)))
         columns = (predictions.probs, predictions.labels, predictions.groups, predictions.weights)
         return Joined(*columns, report)
-    known, index, report = matched(
+    index, report = matched(
         predictions, ratings.ids, ratings.source, allow_unmatched=allow_unmatched
     )
     return Joined(
-        predictions.probs[known],
+        predictions.probs[report.rows],
         ratings.labels.take(index),
-        None if predictions.groups is None else predictions.groups[known],
-        None if predictions.weights is None else predictions.weights[known],
+        None if predictions.groups is None else predictions.groups[report.rows],
+        None if predictions.weights is None else predictions.weights[report.rows],
         report,
     )
 
@@ -302,8 +302,8 @@ def no_labels(source: str, notes: Sequence[str] = ()) -> InvalidInputError:
 
 def matched(
     predictions: PredictionTable, ids: Array, source: str, *, allow_unmatched: bool = False
-) -> tuple[NDArray[np.bool_], NDArray[np.int64], JoinReport]:
-    """Return which predictions have ratings, where these are among `ids`, and what is in one only.
+) -> tuple[NDArray[np.int64], JoinReport]:
+    """Return where the predictions that have ratings are among `ids`, and which these are.
 
     `source` is the file of the ratings, for messages.
     """
@@ -317,7 +317,7 @@ def matched(
     used = np.zeros(len(ids), bool)
     used[index[known]] = True
     report = JoinReport(
-        int(known.sum()),
+        np.flatnonzero(known),
         without_ratings=tuple(predictions.ids[~known].tolist()),
         without_predictions=tuple(ids[~used].tolist()),
         loosely=int((positions(predictions.ids, ids) != index).sum()) if loose else 0,
@@ -325,4 +325,4 @@ def matched(
     if report.dropped and (not allow_unmatched or report.cases == 0):
         files = predictions.ids, predictions.source, ids, source
         raise explain_unmatched(*files, report, loose=loose)
-    return known, index[known], report
+    return index[known], report

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.densities.laplace import laplace_pairs
+from raterwise.metrics.proper import unequal_weights
 from raterwise.summaries.cells import CellSums, fine_cells
 from raterwise.types import FloatArray, Options
 
@@ -286,9 +288,6 @@ def kernel_of_cells(sums: CellSums, options: Options) -> tuple[float, float]:
 
 
 def _kernel_of_channel(sums: CellSums, c: int, options: Options) -> tuple[float, float]:
-    from raterwise.densities.laplace import laplace_pairs
-    from raterwise.metrics.proper import unequal_weights
-
     cells, cases = _cells(sums, c), float(sums.fine[c, :, 0].sum())
     total, squares = float(cells.mass.sum()), float(sums.fine[c, :, 2].sum())
     residual = cells.hits - cells.mass * cells.mean

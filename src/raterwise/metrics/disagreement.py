@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from math import comb
 from typing import Any
 
@@ -24,7 +23,6 @@ Statistic = Callable[..., Any]
 MAX_HISTOGRAMS = 2_000_000
 
 
-@lru_cache(maxsize=32)
 def histograms(order: int, num_classes: int) -> NDArray[np.int64]:
     """Return every histogram of `order` labels over the classes, one per row.
 
@@ -39,9 +37,7 @@ def histograms(order: int, num_classes: int) -> NDArray[np.int64]:
             f"order: {order} labels of {num_classes} classes have {number} histograms; "
             f"at most {MAX_HISTOGRAMS} are enumerated"
         )
-    out = np.array(list(_compositions(order, num_classes)), np.int64).reshape(number, num_classes)
-    out.setflags(write=False)
-    return out
+    return np.array(list(_compositions(order, num_classes)), np.int64).reshape(number, num_classes)
 
 
 def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:

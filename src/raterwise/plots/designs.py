@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from raterwise.palette import IDEAL
+from raterwise.planning import StudyPlan
 from raterwise.plots.style import axes, colour_of, in_style, plain, tidy
+from raterwise.stability import SubsampleCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from raterwise.planning import StudyPlan
-    from raterwise.stability import SubsampleCurve
-
 
 MOST_TICKS = 8
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from raterwise.errors import InvalidInputError
 from raterwise.palette import SERIES
+from raterwise.report.findings import verdict_on_findings
 from raterwise.report.markup import Html, el
+from raterwise.report.verdicts import verdict
 from raterwise.report.words import basis, counted_in_words, number, p_value
 from raterwise.results import Estimate
 from raterwise.results.exports import csv_text
@@ -261,9 +263,6 @@ def _verdict(results: Any) -> Html | None:
     """Return what the report begins with, where that could be said."""
     if (results.data.get("verdict") or {}).get("miscalibrated") is None:
         return None
-    from raterwise.report.findings import verdict_on_findings
-    from raterwise.report.verdicts import verdict
-
     found = verdict_on_findings(results) if results.findings else verdict(results)
     return el("p", el("strong", f"{found.headline}."), f" {found.explanation}")
 

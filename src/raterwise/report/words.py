@@ -126,7 +126,7 @@ def natural(name: Any) -> tuple[Any, ...]:
     [3, 'a', 'R2', 'R10']
     """
     parts = re.split(r"(\d+)", str(name).casefold())
-    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part)
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part)
 
 
 def basis(data: Any) -> str:

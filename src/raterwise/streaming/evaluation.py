@@ -30,6 +30,7 @@ from raterwise.results import Results
 from raterwise.rules import did_you_mean
 from raterwise.streaming.digests import PartJob, digest_of_parts, those_who_rated
 from raterwise.streaming.parts import (
+    STREAMED,
     Part,
     StreamColumns,
     check_in_cells,
@@ -271,13 +272,13 @@ def _parts_and_columns(
 
 def _check_arguments(columns: Mapping[str, Any]) -> None:
     """Refuse what is neither an argument nor a way to name a column."""
-    known = [name for name in signature(StreamColumns.of).parameters if name != "columns"]
+    known = sorted((*STREAMED, "confidence_column"))
     for name in columns:
         if name not in known:
             own = [own for own in signature(evaluate_stream).parameters if own != "columns"]
             raise InvalidTypeError(
                 f"{name}: is no argument of evaluate_stream{did_you_mean(name, [*known, *own])}; "
-                f"columns are named by {', '.join(sorted({*known} - {*own}))}"
+                f"columns are named by {', '.join(known)}"
             )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sized
+from collections.abc import Callable, Generator, Iterable, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -36,44 +36,31 @@ def results_here(
     and those that are made are put there if `keep` says so.
     """
     total = len(parts) if isinstance(parts, Sized) else total
-    names: deque[tuple[str, bool]] = deque()
 
-    def wanted() -> Iterator[Any]:
-        for i, part in enumerate(parts):
-            finished = checkpoint is not None and checkpoint.has(i)
-            names.append((part.name, finished))
-            if not finished:
-                yield part
+    def started(pair: tuple[int, Any]) -> tuple[str, bool, Any]:
+        i, part = pair
+        kept = checkpoint is not None and checkpoint.has(i)
+        return part.name, kept, None if kept else begin(part)
 
-    with contextlib.closing(done_ahead(begin, wanted(), workers)) as begun:
-        ended = False
-        i = 0
-        while not ended:
-            fresh = next(begun, None)
-            ended = fresh is None
-            # What is kept of the parts before this one, then this one.
-            while names:
-                name, finished = names.popleft()
-                if finished:
-                    assert checkpoint is not None
-                    result = checkpoint.get(i)
-                else:
-                    assert fresh is not None
-                    (value,) = fresh
-                    result = value if finish is None else finish(value)
-                    if checkpoint is not None and keep(result):
-                        checkpoint.put(i, result)
-                i += 1
-                if progress and total:
-                    progress(f"{name} ({i} of {total})", i / total)
-                yield result
-                if not finished:
-                    break
+    # Unpacked here: enumerate holds on to a pair that somebody else holds, and so to its image.
+    numbered = ((i, part) for i, part in enumerate(parts))
+    with contextlib.closing(done_ahead(started, numbered, workers)) as begun:
+        for i, (name, kept, value) in enumerate(begun):
+            if kept:
+                assert checkpoint is not None
+                result = checkpoint.get(i)
+            else:
+                result = value if finish is None else finish(value)
+                if checkpoint is not None and keep(result):
+                    checkpoint.put(i, result)
+            if progress and total:
+                progress(f"{name} ({i + 1} of {total})", (i + 1) / total)
+            yield result
 
 
 def done_ahead(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
-) -> Generator[tuple[Result]]:
+) -> Generator[Result]:
     """Yield function(item) of every item, in order, made ahead by threads that do one each.
 
     No more than two items per worker are held. An error of the source or of the function is raised
@@ -81,7 +68,7 @@ def done_ahead(
     """
     if workers < 1:
         for item in items:
-            yield (function(item),)
+            yield function(item)
         return
     waiting: deque[Future[Result]] = deque()
     source = iter(items)
@@ -100,8 +87,7 @@ def done_ahead(
     try:
         submit()
         while waiting:
-            result = waiting.popleft().result()
-            yield (result,)
+            yield waiting.popleft().result()
             submit()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -51,6 +51,13 @@ ZARR_ROWS = 1 << 18
 MOST_ROWS_A_BYTE = 1 << 14
 """Of a Zarr store: constant columns compress well, but not endlessly."""
 
+STREAMED = (
+    *("prob_prefix", "prob_columns", "class_names", "label_column", "group_column"),
+    *("weight_column", "rater_columns", "rater_prefix", "count_columns", "count_prefix"),
+    *("missing", "normalize", "percent", "ignore_case"),
+)
+"""What a stream may be told, of all `TableColumns`."""
+
 
 @dataclass(frozen=True)
 class StreamColumns:
@@ -76,56 +83,41 @@ class StreamColumns:
     def of(
         columns: Sequence[str],
         *,
-        prob_prefix: str = "prob_",
-        prob_columns: Sequence[str] = (),
-        class_names: Sequence[str] | None = None,
-        label_column: str | None = None,
-        rater_columns: Sequence[str] = (),
-        rater_prefix: str | None = None,
-        count_columns: Sequence[str] = (),
-        count_prefix: str | None = None,
-        group_column: str | None = None,
-        weight_column: str | None = None,
-        missing: Sequence[str] = (),
         subgroups: Sequence[str] = (),
         confidence_column: str | None = None,
-        normalize: bool = False,
-        percent: bool = False,
-        ignore_case: bool = False,
         source: str = "the files",
+        **options: Any,
     ) -> StreamColumns:
-        """Return the columns by the names and prefixes that `raterwise evaluate` takes.
+        """Return the columns by the names and prefixes, STREAMED, that `raterwise evaluate` takes.
 
         `source` is what messages call the files that have these `columns`.
         """
+        told = TableColumns(**options)
         file = TableFile(Path(source), "parquet", tuple(columns))
-        probs = tuple(probability_columns(file, prob_prefix, prob_columns))
-        names = class_names_of(probs, prob_prefix, class_names, exclusive=True)
-        told = TableColumns(
-            rater_columns=rater_columns, rater_prefix=rater_prefix,
-            count_columns=count_columns, count_prefix=count_prefix,
-        )  # fmt: skip
+        probs = tuple(probability_columns(file, told.prob_prefix, told.prob_columns))
+        names = class_names_of(probs, told.prob_prefix, told.class_names, exclusive=True)
         layout: str | None = None
         held: list[str] = []
-        if label_column is None or told.ratings_named:
+        if told.label_column is None or told.ratings_named:
             layout, held = columns_beside(file, told, names)
-        given = (label_column is not None) + (layout is not None)
+        given = (told.label_column is not None) + (layout is not None)
         if given != 1:
             raise InvalidInputError(
                 "label_column, rater_columns or count_columns: a stream needs the labels in the "
                 f"same file as the probabilities, given by one of them; got {given}"
             )
-        one = {"label_column": label_column, "group_column": group_column}
-        one |= {"weight_column": weight_column, "confidence_column": confidence_column}
-        for argument, name in one.items():
+        single = ("label_column", "group_column", "weight_column")
+        named = {argument: getattr(told, argument) for argument in single}
+        for argument, name in {**named, "confidence_column": confidence_column}.items():
             if name is not None:
                 file.require(name, argument)
         for name in subgroups:
             file.require(name, "subgroups")
         raters, counts = (tuple(held) if layout == of else () for of in ("wide", "counts"))
         return StreamColumns(
-            probs, names, label_column, raters, counts, group_column, weight_column,
-            tuple(missing), tuple(subgroups), confidence_column, normalize, percent, ignore_case,
+            probs, names, told.label_column, raters, counts, told.group_column, told.weight_column,
+            tuple(told.missing), tuple(subgroups), confidence_column,
+            told.normalize, told.percent, told.ignore_case,
         )  # fmt: skip
 
     @property

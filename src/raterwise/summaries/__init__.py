@@ -1,10 +1,10 @@
 """Mergeable tables: each has `empty`, `of(chunk)` and `+`, and a metric is a formula over one."""
 
-from raterwise.summaries.agreement_sums import AgreementPlan, AgreementSums, AgreementTable
+from raterwise.summaries.agreement_sums import AgreementPlan, AgreementTable
 from raterwise.summaries.bin_sums import BinPlan, BinSums
 from raterwise.summaries.bin_table import BinTable, through
 from raterwise.summaries.cells import CellPlan, CellSums
-from raterwise.summaries.contract import Metric, Plan, Summary
+from raterwise.summaries.contract import Plan
 from raterwise.summaries.deviation_sums import DeviationPlan, DeviationSums, DeviationTable
 from raterwise.summaries.kept_sample import KeptSample, SamplePlan
 from raterwise.summaries.one_pass import summarise
@@ -14,7 +14,6 @@ from raterwise.summaries.votes import Votes
 
 __all__ = [
     "AgreementPlan",
-    "AgreementSums",
     "AgreementTable",
     "BinPlan",
     "BinSums",
@@ -25,7 +24,6 @@ __all__ = [
     "DeviationSums",
     "DeviationTable",
     "KeptSample",
-    "Metric",
     "Plan",
     "SamplePlan",
     "ScoreMasses",
@@ -33,7 +31,6 @@ __all__ = [
     "SimplexSums",
     "SortedPlan",
     "SortedScores",
-    "Summary",
     "Votes",
     "summarise",
     "through",

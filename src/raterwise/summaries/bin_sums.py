@@ -335,7 +335,7 @@ class BinSums(TableSummary):
         if votes.raters < self.plan.least_raters:
             return
         question, rounding = self.plan.question, unit_in_last_place(votes.positive.dtype)
-        edges = _lowered(self.plan.bins, rounding)
+        edges = edges_for(self.plan.edges, rounding)
         if self.plan.spread is not None or not isinstance(self.plan.bins, int):
             scored = votes.scored(question)
             if self.plan.spread is None and question.per == "case" and votes.raters > 1:
@@ -397,13 +397,7 @@ class BinSums(TableSummary):
 @lru_cache(maxsize=256)
 def _edges(bins: int | tuple[float, ...]) -> FloatArray:
     """Return edges that every chunk and every plan share."""
-    return np.array(bin_edges(bins if isinstance(bins, int) else np.array(bins)))
-
-
-@lru_cache(maxsize=256)
-def _lowered(bins: int | tuple[float, ...], rounding: float) -> FloatArray:
-    """Return the edges that scores of so coarse a type are compared with."""
-    return edges_for(_edges(bins), rounding)
+    return bin_edges(bins)
 
 
 def _whole_bins(dtype: Any, edges: tuple[float, ...]) -> bool:

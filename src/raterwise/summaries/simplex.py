@@ -123,7 +123,7 @@ class SimplexSums(Summary):
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made these sums and has not shown them yet."""
         scored = self.plan.question.score(rows)
-        edges = edges_for(bin_edges(_as_bins(self.plan.bins)), scored.rounding)
+        edges = edges_for(bin_edges(self.plan.bins), scored.rounding)
         cell = locate(scored.z.astype(np.float64), edges).astype(np.int64)
         w = np.broadcast_to(scored.weights[:, None], scored.z.shape)
         with np.errstate(over="ignore"):  # of squares nobody may need
@@ -207,10 +207,6 @@ class SimplexSums(Summary):
         whole = self.settled()
         parts = {"unit": whole.unit, "cell": whole.cell, "values": whole.values}
         return {**parts, "number": np.array(self.number)}
-
-
-def _as_bins(bins: int | tuple[float, ...]) -> Any:
-    return bins if isinstance(bins, int) else np.array(bins)
 
 
 def _joined(keys: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray]:
