@@ -662,7 +662,28 @@ def test_what_is_left_between_the_paper_and_our_networks(
     _, scaled, least, fewest, most = np.array(errors, float).T
     assert scaled.tolist() == [0.0779, 0.0895, 0.0907] and least.min() == 0.0741
     assert (fewest.min(), most.max()) == (0.0725, 0.0954)
+    page = (ROOT / "docs" / "reproduction" / "label_histograms.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| Mix-")]
+    assert len(rows) == 2 and all(row in page for row in rows)
     assert {file.name for file in KEPT.iterdir()} == before
+
+
+def test_intervals_over_cases_by_hand() -> None:
+    """Of EL, a mean over cases: its standard error is known, and that between networks is added."""
+    counts = mixed_differences.kept_labels(None, KEPT, "mixed_mnist").test.counts
+    n = counts.sum(axis=1, keepdims=True)
+    mu = counts / n
+    each = []
+    for outputs in load_outputs(KEPT, "mixed_mnist"):
+        probs = np.exp(outputs.arrays["logits_test"].astype(float))
+        probs /= probs.sum(axis=1, keepdims=True)
+        each.append(((mu - probs) ** 2 - mu * (1 - mu) / (n - 1)).sum(axis=1))
+    losses = np.array(each)
+    of_cases = losses.var(axis=1, ddof=1).mean() / losses.shape[1]
+    of_networks = losses.mean(axis=1).var(ddof=1) / len(losses)
+    _, _, row, _ = mixed_differences.over_cases(KEPT)
+    half = float(row.split(" | ")[3])
+    assert half == pytest.approx(1.96 * np.sqrt(of_cases + of_networks), rel=0.15)
 
 
 def test_cells_and_errors_by_hand() -> None:

@@ -887,3 +887,31 @@ def test_the_paper_s_table_has_its_own_rules() -> None:
     best = {metric: len(losses_paper.best_in("focal+rcr", metric)) for metric in METRICS}
     assert best["robust_ece"] == best["robust_ece_mixture"] == 4
     assert (best["ece"], best["sce"], best["brier"], best["accuracy"]) == (3, 0, 0, 0)
+
+
+def test_small_batches_trouble_both_terms_alike() -> None:
+    """Claim 9: MDCA and smooth RCR of a calibrated network, which should be 0, by batch size.
+
+    MDCA is a mean of |p - label| sums: σ √(2/π) with σ² = p (1 - p) / N_b on average. RCR smooths
+    the confidences and counts the same labels.
+    """
+    torch = pytest.importorskip("torch")
+    from raterwise.torch.losses import MDCA, RCR
+
+    random = np.random.default_rng(0)
+    found = {}
+    for size in (8, 32, 128):
+        terms, spreads = [], []
+        for _ in range(400):
+            logits = 2 * random.standard_normal((size, 10))
+            probs = softmax(logits, axis=1)
+            classes = (probs.cumsum(axis=1) > random.random((size, 1))).argmax(axis=1)
+            given = torch.tensor(logits), torch.tensor(classes)
+            terms.append([float(term(*given)) for term in (MDCA(), RCR(sigma=0.1))])
+            spreads.append(np.sqrt((probs * (1 - probs)).mean(axis=0) / size).mean())
+        found[size] = np.mean(terms, axis=0)
+        if size == 128:
+            assert found[size][0] == pytest.approx(np.mean(spreads) * np.sqrt(2 / np.pi), rel=0.03)
+    assert found[8] == pytest.approx([0.070, 0.070], abs=0.002)
+    assert found[32] == pytest.approx([0.035, 0.035], abs=0.001)
+    assert found[128] == pytest.approx([0.018, 0.019], abs=0.001)

@@ -366,3 +366,9 @@ def test_rece_is_not_the_error_of_infinitely_many_confidences() -> None:
     assert eq6 == pytest.approx(0.1, abs=1e-12)
     assert sampled_error == pytest.approx(1 - mean, abs=1e-3)
     assert 1 - mean == pytest.approx(0.1288, abs=1e-4)
+    # Equivalent it would be with the mean of the samples of a bin in the place of c.
+    spread, edges = stats.truncnorm(-9, 1, loc=0.9, scale=0.1), np.arange(16) / 15
+    shares = np.diff(spread.cdf(edges))
+    density = stats.norm.pdf((edges - 0.9) / 0.1)
+    sums = 0.9 * shares - 0.1 * np.diff(density) / stats.norm.cdf(1)
+    assert np.abs(shares - sums).sum() == pytest.approx(1 - mean, abs=1e-9)
