@@ -101,6 +101,25 @@ def test_the_worst_order_of_the_ks_error_is_as_far_as_its_bound(
     assert largest - value == pytest.approx(bound, abs=1e-7)
 
 
+def test_positives_alone_in_a_cell_hide_their_order() -> None:
+    """One negative above two positives that share a cell: a tie has 2/3, one by one 7/12.
+
+    With the positives at two thresholds the precision is 1/2, then 2/3; at one it is 2/3 twice.
+    """
+    z, labels = np.array([0.9, 0.5 + 2e-5, 0.5 + 1e-5]), np.array([0, 1, 1])
+    value, bound = value_and_bound("average_precision", z, labels)
+    assert value == pytest.approx(2 / 3)
+    assert rw.average_precision(z, labels) == pytest.approx(7 / 12)
+    assert bound >= 2 / 3 - 7 / 12
+
+
+def test_positives_alone_above_all_others_hide_nothing() -> None:
+    """Whatever the order of the surest cases, all of them positive, every precision is 1."""
+    z, labels = np.array([0.9 + 1e-5, 0.9 + 2e-5, 0.1]), np.array([1, 1, 0])
+    value, bound = value_and_bound("average_precision", z, labels)
+    assert (value, bound) == (1.0, pytest.approx(0, abs=1e-12))
+
+
 def test_a_rise_within_a_cell_is_bounded() -> None:
     """60 of 100 at 0.5 are right and come first: the gap rises to 0.3 and ends at 0.1."""
     z = 0.5 + 1e-9 + 1e-7 * np.arange(100)

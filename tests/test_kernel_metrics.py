@@ -7,9 +7,11 @@ calculation, and numbers printed by relplot.
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -138,6 +140,36 @@ def test_several_raters_leave_out_the_case(bandwidth: float, p: int) -> None:
     hits = masses * rng.choice([0, 0.25, 0.5, 1], size=150)
     ours = top_label_kde(z, hits, masses, p=p, bandwidth=bandwidth)
     assert ours == pytest.approx(naive(z, hits, masses, bandwidth, p), abs=1e-12)
+
+
+def test_leaving_out_the_copy_in_cells_and_in_a_stream(tmp_path: Path) -> None:
+    """The cells know labels too: the value is that of the scores, within the bound.
+
+    By hand, two labels of 0.5 that differ: what is left out leaves the other, so the error is
+    |1 - 0.5| or |0 - 0.5|, one half; leaving out the case would leave nothing.
+    """
+    random = np.random.default_rng(0)
+    p, ratings = random.random(60), random.integers(0, 2, (60, 3))
+    counts = rw.Labels.from_ratings(ratings, 2).counts
+    counts[::4] = [2, 0]
+    held = rw.Labels.from_counts(counts)
+    exact = rw.kde_ece(p, held, bandwidth=0.05, leave_out="copy", method="exact")
+    cells = rw.kde_ece(p, held, bandwidth=0.05, leave_out="copy", method="cells")
+    assert cells == pytest.approx(exact, abs=1e-5)
+    assert abs(exact - rw.kde_ece(p, held, bandwidth=0.05)) > 1e-4
+    table = {"prob_1": p, "count_0": counts[:, 0], "count_1": counts[:, 1]}
+    pl.DataFrame(table).write_parquet(tmp_path / "t.parquet")
+    own = {"kde_ece": {"leave_out": "copy", "bandwidth": 0.05}}
+    found = rw.evaluate_stream(
+        tmp_path / "t.parquet", "kde_ece", options=own, resamples=0, count_prefix="count_"
+    )["kde_ece"]
+    assert abs(float(found) - exact) <= (found.bound or 0)
+    for method in ("exact", "cells"):
+        two = rw.Labels.from_counts([[1, 1]])
+        told: dict[str, Any] = {"bandwidth": 0.05, "leave_out": "copy", "method": method}
+        assert rw.kde_ece([0.5], two, **told) == pytest.approx(0.5)
+    with pytest.raises(rw.InvalidInputError, match='leave_out: "copy" is a label; got per="case"'):
+        rw.kde_ece(p, held, leave_out="copy", per="case")
 
 
 def test_leaving_out_the_copy_is_repeating_the_rows() -> None:

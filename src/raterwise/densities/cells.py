@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import polygamma
 
 from raterwise.binning import unit_in_last_place
-from raterwise.densities.pairs import BetaTerms, beta_terms, cutoff, in_blocks
+from raterwise.densities.pairs import BetaTerms, LeaveOut, beta_terms, cutoff, in_blocks
 from raterwise.errors import UndefinedMetricError
 from raterwise.summaries.cells import cells_of, fine_cells, fine_cells_for
 from raterwise.types import FloatArray
@@ -53,6 +53,10 @@ class ScoreCells(NamedTuple):
     dd: FloatArray  # w d^2
     mud: FloatArray  # w mu d
     mudd: FloatArray  # w mu d^2
+
+    def as_copies(self) -> ScoreCells:
+        """Return the sums that a row for every annotation would have: mass 1, frequency 0 or 1."""
+        return self._replace(cases=self.w, ww=self.w, mumu=self.mu, wmu=self.mu)
 
 
 def score_cells(z: FloatArray, mu: FloatArray, w: FloatArray) -> ScoreCells:
@@ -157,12 +161,17 @@ def _cell_sums(cells: _Cells, terms: BetaTerms, bends: FloatArray, bandwidth: fl
     return _CellSums(*(*out, own))
 
 
-def beta_kde_from_cells(cells: ScoreCells, *, p: int = 1, bandwidth: float) -> tuple[float, float]:
+def beta_kde_from_cells(
+    cells: ScoreCells, *, p: int = 1, bandwidth: float, leave_out: LeaveOut = "case"
+) -> tuple[float, float]:
     """KDE-ECE of one score from fine cells, and a bound on its distance from the exact value.
 
-    The bound is computed from the third-order rest of every kernel sum and error, to leading
-    order; it holds for cells narrower than the kernel, that is for bandwidths of 1e-5 and more.
+    `leave_out` is that of `top_label_kde`. The bound is computed from the third-order rest of
+    every kernel sum and error, to leading order; it holds for cells narrower than the kernel,
+    that is for bandwidths of 1e-5 and more.
     """
+    if leave_out == "copy":
+        cells = cells.as_copies()
     if cells.cases.sum() < 2:
         raise UndefinedMetricError(
             "kde_ece: needs at least two cases, to compare one with the others; "

@@ -60,7 +60,8 @@ def kde_ece(
         Of "canonical": the smallest sum of kernels by which is divided. 1e-10 is what the released
         code does; the value then depends on the scale of the weights.
     leave_out : {"case", "copy"}, default "case"
-        "copy" leaves out one label instead of the case, as software that repeats rows does.
+        "copy" leaves out one label instead of the case, as software that repeats rows does; for
+        per="annotation".
     method : {"auto", "exact", "cells"}, default "auto"
         Of one score per case or class: "exact" over pairs of cases, "cells" over fine cells of the
         score in time that does not grow with the square of the cases, "auto" exact up to 20,000

@@ -95,12 +95,12 @@ def average_precision(sums: CellSums, value: float, options: Options) -> float:
         if not cells.hits.sum() > 0:
             continue
         all_hits, all_mass = cells.hits[::-1], cells.mass[::-1]
-        mixed = ~cells.tied[::-1] & (all_hits > 0) & (all_hits < all_mass)
-        hits, mass = all_hits[mixed], all_mass[mixed]
-        before, found = ((np.cumsum(x) - x)[mixed] for x in (all_mass, all_hits))
+        open_ = ~cells.tied[::-1] & (all_hits > 0)  # also of positives alone, one after the other
+        hits, mass = all_hits[open_], all_mass[open_]
+        before, found = ((np.cumsum(x) - x)[open_] for x in (all_mass, all_hits))
         tie = hits * (found + hits) / (before + mass)
         above = hits * (found + hits) / (before + hits)
-        others = before + mass - hits
+        others = np.maximum(before + mass - hits, np.finfo(float).tiny)  # 0 above all the others
         below = hits - (others - found) * np.log1p(hits / others)
         worst = max(float((above - tie).sum()), float((tie - below).sum()))
         each.append(worst / all_hits.sum())
@@ -270,7 +270,9 @@ def kde_of_cells(sums: CellSums, options: Options) -> tuple[float, float]:
         if chosen is None:
             chosen = bandwidth.select_bandwidth_from_cells(table.w, table.d)
         found.append(
-            kernel_cells.beta_kde_from_cells(table, p=options["p"], bandwidth=float(chosen))
+            kernel_cells.beta_kde_from_cells(
+                table, p=options["p"], bandwidth=float(chosen), leave_out=options["leave_out"]
+            )
         )
     value, bound = np.mean(found, axis=0)
     return float(value), float(bound)

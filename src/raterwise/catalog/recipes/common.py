@@ -92,6 +92,8 @@ def sorted_scores(options: Options) -> SortedPlan:
 def kernel_scores(options: Options) -> SortedPlan | SamplePlan:
     """Return the plan of KDE-ECE: scores, or whole rows where all classes are asked at once."""
     at_least_zero("floor", options["floor"])
+    if options["leave_out"] == "copy" and options["per"] == "case":
+        raise InvalidInputError('leave_out: "copy" is a label; got per="case", which knows none')
     if options["question"] == "canonical":
         if options["method"] == "cells":
             raise InvalidInputError(
@@ -265,14 +267,11 @@ def _kde_of_channel(summary: SortedScores, options: Options, c: int) -> tuple[fl
     score, mass, hits = summary.cases(c)
     p, method, chosen = options["p"], options["method"], bandwidth_of(options, c)
     assert chosen is not None
+    told = {"p": p, "bandwidth": float(chosen), "leave_out": options["leave_out"]}
     if method == "exact" or (method == "auto" and len(score) <= EXACT_KDE_CASES):
-        leave_out = options["leave_out"]
-        exact = pairs.top_label_kde(
-            score, hits, mass, p=p, bandwidth=float(chosen), leave_out=leave_out
-        )
-        return exact, 0.0
+        return pairs.top_label_kde(score, hits, mass, **told), 0.0
     cells = kernel_cells.score_cells(score, hits / mass, mass)
-    return kernel_cells.beta_kde_from_cells(cells, p=p, bandwidth=float(chosen))
+    return kernel_cells.beta_kde_from_cells(cells, **told)
 
 
 def kde_of_parts(summary: Any, options: Options) -> Array | None:
