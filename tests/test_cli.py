@@ -339,7 +339,7 @@ ERRORS = {
     ),
     "the wrong separator": (
         "semicolons.csv --label-column y --delimiter ,",
-        "say --delimiter ';'",
+        'say --delimiter ";"',
     ),
     "a layout in doubt": ("predictions.csv --ratings wide.csv", "--ratings-layout: must be given"),
 }
