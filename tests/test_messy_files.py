@@ -315,7 +315,7 @@ MESSY: dict[str, Messy] = {
     ),
     "a case whose rating is empty": Messy(
         both(PREDICTIONS + "n5,0.5,0.5\n", LONG + "n5,A,\n"),
-        message=r"1 of 5 have none \(cases 'n5'\); --on-unrated drop leaves them out",
+        message=r"1 of 5 has none \(case 'n5'\); --on-unrated drop leaves them out",
         fix="--on-unrated drop",
     ),
     "weights of the cases": Messy(
