@@ -340,6 +340,12 @@ MESSY: dict[str, Messy] = {
         message=r"looks like UTF-16 without a mark at its beginning: say --encoding utf-16-le",
         fix="--encoding utf-16-le",
     ),
+    "the file of one reader": Messy(
+        both(ratings="case,rating\nn1,benign\nn2,malignant\nn3,malignant\nn4,benign\n"),
+        value=(1 / 16 + 1 / 4 + 1 / 64 + 0) / 4,
+        message=r"perhaps --rater-columns rating, if they are of one rater",
+        fix="--rater-columns rating",
+    ),
     "annotators": Messy(
         both(ratings=WIDE.replace("reader_1,reader_2", "annotator_1,annotator_2")),
         message=r"perhaps --rater-columns annotator_1,annotator_2",
