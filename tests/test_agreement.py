@@ -116,7 +116,7 @@ def test_kappa_is_undefined_when_everybody_gives_one_class() -> None:
 def test_kappa_and_cases_with_a_single_label() -> None:
     """They are an error by default; dropped, they count neither in P nor in p."""
     labels = Labels.from_counts([*FIVE_RATERS, [0, 1, 0]])
-    with pytest.raises(InvalidInputError, match=r"1 of 11 cases have fewer \(cases 10\)"):
+    with pytest.raises(InvalidInputError, match=r"1 of 11 cases has fewer \(case 10\)"):
         fleiss_kappa(labels)
     assert fleiss_kappa(labels, on_single="drop") == pytest.approx(0.41789215686274506)
     with pytest.raises(InvalidInputError, match="no case has that many"):

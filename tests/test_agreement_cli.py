@@ -53,6 +53,9 @@ def test_a_row_per_rating(tmp_path: Path) -> None:
     assert found["class_names"] == ["benign", "malignant"]
     assert found["data"]["single"] == 1 and found["exchangeability"]["cases"] == 5
     assert "krippendorff_alpha_ordinal" not in found["metrics"]
+    assert "no known order" not in done.output, "of two classes every alpha is the same"
+    (tmp_path / "r.csv").write_text(LONG + "f,p4,bob,unclear\n")
+    assert "The classes have no known order" in run(tmp_path / "r.csv").output
 
 
 def test_a_rater_who_shares_no_case(tmp_path: Path) -> None:

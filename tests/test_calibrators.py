@@ -576,7 +576,7 @@ CLASSES = np.array([0, 1, 2, 2])
         (
             LOGITS,
             Labels.from_counts([[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1]]),
-            "every case needs a rating; 1 of 4 have none .cases 1.",
+            "every case needs a rating; 1 of 4 has none .case 1.",
         ),
     ],
 )

@@ -208,7 +208,7 @@ def test_unrated_cases_are_an_error_or_are_counted(folder: Path) -> None:
     command = "predictions.csv --ratings wide.csv --rater-columns smith,jones,lee --metrics ece"
     refused = run(f"evaluate {command}")
     assert refused.exit_code == 2
-    assert "1 of 4 have none (cases 'n4'); --on-unrated drop leaves them out" in refused.stderr
+    assert "1 of 4 has none (case 'n4'); --on-unrated drop leaves them out" in refused.stderr
     found = evaluated(f"{command} --on-unrated drop")
     assert found["data"]["dropped"] == {"unrated": 1}
     by_hand = (0.05 + (0.85 - 1 / 3) + (0.75 - 2 / 3)) / 3
@@ -225,7 +225,7 @@ def test_cases_with_a_single_rater(folder: Path) -> None:
     shown = run(f"{command} --resamples 20")
     assert shown.exit_code == 0
     assert re.search(r"Epistemic loss +undefined", shown.stdout)
-    assert "1 of 4 cases have fewer (cases 'n4'); --on-single drop leaves them out" in shown.stdout
+    assert "1 of 4 cases has fewer (case 'n4'); --on-single drop leaves them out" in shown.stdout
     dropped = run(f"{command} --resamples 20 --on-single drop")
     assert "left out: 1 case with too few raters for Epistemic loss" in dropped.stdout
 
@@ -339,7 +339,7 @@ ERRORS = {
     ),
     "the wrong separator": (
         "semicolons.csv --label-column y --delimiter ,",
-        "say --delimiter ';'",
+        'say --delimiter ";"',
     ),
     "a layout in doubt": ("predictions.csv --ratings wide.csv", "--ratings-layout: must be given"),
 }

@@ -76,8 +76,9 @@ def test_the_fuzz_sees_what_it_should(
         ('{"a": ' * 300 + "1" + "}" * 300, "nested too deep"),
         ('{"a": NaN}', "NaN is not a number of JSON"),
         ("9" * 5000, "4300 digits"),
-        ("\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "Expecting value"),
-        ("", "Expecting value"),
+        ("\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "it is no JSON"),
+        ("", "it is empty"),
+        ('{"a": 1,\n"b": "cu', "its JSON is damaged or cut off at line 2"),
     ],
 )
 def test_json_is_read_with_care(tmp_path: Path, text: str, why: str) -> None:

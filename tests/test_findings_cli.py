@@ -275,7 +275,7 @@ def test_what_is_left_out_is_told(folder: Path) -> None:
     words = "evaluate p.csv --multilabel --ratings cut.csv --metrics brier --resamples 0"
     result = run(f"{words} --allow-unmatched")
     assert result.exit_code == 2
-    assert f"rating of 'mass'; 1 of 120 have none (first: case '{first[0]}')" in result.output
+    assert f"rating of 'mass'; 1 of 120 has none (first: case '{first[0]}')" in result.output
     assert "--on-unrated drop leaves them out" in result.output
     told = done(f"{words} --allow-unmatched --on-unrated drop")
     assert "left out: 1 case (unrated) of mass" in told

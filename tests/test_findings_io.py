@@ -307,7 +307,7 @@ def test_findings_that_nobody_rated(tmp_path: Path) -> None:
     """A case without a rating is an error, or dropped; a finding without any is always an error."""
     text = COUNTS.replace("n3,0,1,1,0", "n3,0,1,0,0")
     found = joined(tmp_path, text)
-    with pytest.raises(ValueError, match=r"rating of 'mass'; 1 of 3 have none \(first: case 'n3'"):
+    with pytest.raises(ValueError, match=r"rating of 'mass'; 1 of 3 has none \(first: case 'n3'"):
         found.require_ratings("r.csv", "error")
     found.require_ratings("r.csv", "drop")
     nobody = found._replace(raters=np.array([[1, 0]] * 3))

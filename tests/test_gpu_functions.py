@@ -223,7 +223,7 @@ def test_unrated_cases_on_a_gpu(put: Callable[..., Any]) -> None:
     probs, counts = made_up(8)
     counts[5] = 0
     labels = rw.Labels.from_counts(counts)
-    with pytest.raises(ValueError, match=r"1 of 3000 have none .* on_unrated"):
+    with pytest.raises(ValueError, match=r"1 of 3,000 has none .* on_unrated"):
         rw.ece(put(probs), labels)
     expected = rw.ece(probs, labels, on_unrated="drop")
     assert rw.ece(put(probs), labels, on_unrated="drop") == pytest.approx(expected, abs=1e-12)

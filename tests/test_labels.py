@@ -220,13 +220,18 @@ PROBS = np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.6, 0.2, 0.2]])
 def test_cases_with_a_single_rater_are_named() -> None:
     """By row, or by id where there are ids; the first five of them."""
     labels = rw.Labels.from_ratings(RATINGS, num_classes=3)
-    with pytest.raises(rw.InvalidInputError, match=r"1 of 3 cases have fewer \(cases 2\); on_sing"):
+    with pytest.raises(rw.InvalidInputError, match=r"1 of 3 cases has fewer \(case 2\); on_sing"):
         rw.epistemic_loss(PROBS, labels)
     named = rw.Labels.from_long(*long_table(RATINGS), num_classes=3)
-    with pytest.raises(rw.InvalidInputError, match=r"\(cases 'case 2'\)"):
+    with pytest.raises(rw.InvalidInputError, match=r"\(case 'case 2'\)"):
         rw.irreducible_loss(named)
-    many = rw.Labels.from_counts(np.eye(3, dtype=int)[np.zeros(9, int)])
-    with pytest.raises(rw.InvalidInputError, match=r"9 of 9 .*\(cases 0, 1, 2, 3, 4 …\)"):
+    single = np.eye(3, dtype=int)[np.zeros(9, int)]
+    with pytest.raises(rw.InvalidInputError, match=r"per case; no case has that many$"):
+        rw.Labels.from_counts(single).require_raters(2)  # leaving them out leaves nothing
+    many = rw.Labels.from_counts(np.r_[single, [[2, 0, 0]]])
+    with pytest.raises(
+        rw.InvalidInputError, match=r"9 of 10 cases have .*\(cases 0, 1, 2, 3, 4 …\)"
+    ):
         many.require_raters(2)
 
 
@@ -289,9 +294,9 @@ def test_nobody_has_two_raters() -> None:
 def test_unrated_cases() -> None:
     """An error that names them; or left out on request, and counted."""
     labels = rw.Labels.from_counts([[2, 1, 0], [0, 0, 0], [0, 1, 1]])
-    with pytest.raises(rw.InvalidInputError, match=r"every case needs a rating; 1 of 3 .*cases 1"):
+    with pytest.raises(rw.InvalidInputError, match=r"every case needs a rating; 1 of 3 .*case 1"):
         rw.ece(PROBS, labels)
-    with pytest.raises(rw.InvalidInputError, match=r"every case needs a rating; 1 of 3 .*cases 1"):
+    with pytest.raises(rw.InvalidInputError, match=r"every case needs a rating; 1 of 3 .*case 1"):
         rw.evaluate(PROBS, labels)
     expected = rw.ece(PROBS[[0, 2]], labels.take([0, 2]))
     assert rw.ece(PROBS, labels, on_unrated="drop") == expected

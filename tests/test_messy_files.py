@@ -315,7 +315,7 @@ MESSY: dict[str, Messy] = {
     ),
     "a case whose rating is empty": Messy(
         both(PREDICTIONS + "n5,0.5,0.5\n", LONG + "n5,A,\n"),
-        message=r"1 of 5 have none \(cases 'n5'\); --on-unrated drop leaves them out",
+        message=r"1 of 5 has none \(case 'n5'\); --on-unrated drop leaves them out",
         fix="--on-unrated drop",
     ),
     "weights of the cases": Messy(
@@ -339,6 +339,12 @@ MESSY: dict[str, Messy] = {
         both(*(text.encode("utf-16-le") for text in (PREDICTIONS, LONG))),
         message=r"looks like UTF-16 without a mark at its beginning: say --encoding utf-16-le",
         fix="--encoding utf-16-le",
+    ),
+    "the file of one reader": Messy(
+        both(ratings="case,rating\nn1,benign\nn2,malignant\nn3,malignant\nn4,benign\n"),
+        value=(1 / 16 + 1 / 4 + 1 / 64 + 0) / 4,
+        message=r"perhaps --rater-columns rating, if they are of one rater",
+        fix="--rater-columns rating",
     ),
     "annotators": Messy(
         both(ratings=WIDE.replace("reader_1,reader_2", "annotator_1,annotator_2")),

@@ -66,7 +66,7 @@ def test_unrated_findings() -> None:
     """A finding that nobody rated in a case is an error, or left out there and counted."""
     probs, positives, raters = chest()
     positives[5, 2] = raters[5, 2] = 0
-    with pytest.raises(ValueError, match="every case needs a rating of effusion; 1 have none"):
+    with pytest.raises(ValueError, match="every case needs a rating of effusion; 1 has none"):
         rw.evaluate_multilabel(probs, positives, raters, names=["a", "b", "effusion"])
     results = rw.evaluate_multilabel(
         probs, positives, raters, on_unrated="drop", metrics="brier", resamples=50

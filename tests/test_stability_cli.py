@@ -172,7 +172,7 @@ def test_one_rater_of_each_case_is_one_of_its_own() -> None:
     assert set(chosen[::2].tolist()) == {0, 1}
     assert np.mean(chosen[::2] == 0) == pytest.approx(0.75, abs=4 * np.sqrt(0.75 * 0.25 / 2000))
     assert (one_rater_each(rw.Labels.from_counts(counts), seed=0).majority() == chosen).all()
-    with pytest.raises(rw.InvalidInputError, match="every case needs a rating; 1 have none"):
+    with pytest.raises(rw.InvalidInputError, match="every case needs a rating; nobody rated 1"):
         one_rater_each(rw.Labels.from_counts([[1, 0], [0, 0]]), seed=0)
 
 

@@ -381,7 +381,7 @@ def test_two_processes_are_one(tmp_path: Path) -> None:
         ([[0.5, 0.5]], [2], "labels: must be classes 0 … 1; entry 0 is 2"),
         ([[0.5, 0.5]], [[1, -1]], "label counts must not be negative; case 0, class 1 has -1"),
         ([[0.5, 0.5]], [[0.5, 0.5]], "labels: must be whole numbers; got 0.5"),
-        ([[0.5, 0.5]], [[0, 0]], "every case needs a rating; 1 of 1 have none .cases 0"),
+        ([[0.5, 0.5]], [[0, 0]], "every case needs a rating; 1 of 1 has none .case 0"),
         ([[0.5, 0.5]], [0, 1], "labels: must match probs; got 2 labels for 1 cases"),
         ([[0.2, 0.3, 0.5]], [0], "probs: must have num_classes = 2 classes; got 3"),
         ([[1.0]], [0], r"probs: must have at least 2 classes.*got shape \(1, 1\)"),

@@ -113,7 +113,7 @@ def test_the_ignored_class_of_label_counts() -> None:
     mixed = metrics.ECE(num_classes=2, ignore_index=0)
     mixed.update(PROBS, torch.tensor([[2, 1], [1, 0], [4, 0]]))
     assert mixed.compute().item() == pytest.approx(0.2)
-    with pytest.raises(InvalidInputError, match="1 of 2 have none"):  # that one was never rated
+    with pytest.raises(InvalidInputError, match="1 of 2 has none"):  # that one was never rated
         mixed.update(PROBS, torch.tensor([[2, 1], [0, 0], [4, 0]]))
 
 

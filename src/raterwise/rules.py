@@ -30,12 +30,22 @@ FIRST_NAMED = 5
 def first_cases(names: Iterable[object], what: str = "cases") -> str:
     """How to name the first few of some cases, or of the rows of a file.
 
-    >>> first_cases([3, 7]), first_cases(range(8))
-    ('cases 3, 7', 'cases 0, 1, 2, 3, 4 …')
+    >>> first_cases([3]), first_cases([3, 7]), first_cases(range(8))
+    ('case 3', 'cases 3, 7', 'cases 0, 1, 2, 3, 4 …')
     """
     some = list(islice(names, FIRST_NAMED + 1))
     more = " …" if len(some) > FIRST_NAMED else ""
+    what = what.removesuffix("s") if len(some) == 1 else what
     return f"{what} {', '.join(str(name) for name in some[:FIRST_NAMED])}{more}"
+
+
+def have(number: int) -> str:
+    """Return the verb of so many.
+
+    >>> have(1), have(2)
+    ('has', 'have')
+    """
+    return "has" if number == 1 else "have"
 
 
 def listed(names: Sequence[object], most: int = 20) -> str:
@@ -330,8 +340,9 @@ def unrated(
     `as_raters` says that the histograms could be ratings: no number in them is beyond the classes.
     """
     other = "; if the columns are raters and not classes, Labels.from_ratings takes them"
+    some = f"{number:,} of {cases:,} {have(number)} none ({first})"
     return InvalidInputError(
-        f"{name}: every case needs a rating; {number} of {cases} have none ({first}); "
+        f"{name}: every case needs a rating; {some}; "
         f'on_unrated="drop" leaves them out{other if as_raters else ""}'
     )
 
@@ -344,14 +355,13 @@ def none_rated(name: str) -> InvalidInputError:
 def too_few_raters(
     name: str, least: int, number: int, cases: int, first: str, *, dropping: bool
 ) -> InvalidInputError:
-    """Cases with fewer labels than a metric needs; all of them where they would be left out."""
+    """Cases with fewer labels than a metric needs; `dropping`, nothing else would be left."""
     need = f"{name}: needs at least {least} labels per case"
-    if dropping:
+    if dropping or number == cases:  # leaving them out would not help
         return InvalidInputError(f"{need}; no case has that many")
     some = f" ({first})" if first else ""
-    return InvalidInputError(
-        f'{need}; {number} of {cases} cases have fewer{some}; on_single="drop" leaves them out'
-    )
+    fewer = f"{number:,} of {cases:,} cases {have(number)} fewer{some}"
+    return InvalidInputError(f'{need}; {fewer}; on_single="drop" leaves them out')
 
 
 # weights and patients -----------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from raterwise.errors import InvalidInputError, RaterwiseWarning
 from raterwise.labels import Labels
 from raterwise.predictions.checks import as_labels, check_weights, row_sum_tolerance
 from raterwise.predictions.predictions import rows_of
-from raterwise.rules import choose
+from raterwise.rules import choose, have
 from raterwise.types import Array, FloatArray, IntArray
 
 INPUTS = ("logits", "probs")
@@ -261,8 +261,8 @@ def read_labels(values: Any, num_classes: int, cases: int, input: str) -> Labels
         )
     if labels.classes is None and (unrated := labels.num_raters == 0).any():
         raise InvalidInputError(
-            f"labels: every case needs a rating; {int(unrated.sum())} of {cases} have none "
-            f"({labels.first_named(unrated)})"
+            f"labels: every case needs a rating; {int(unrated.sum())} of {cases} "
+            f"{have(int(unrated.sum()))} none ({labels.first_named(unrated)})"
         )
     return labels
 

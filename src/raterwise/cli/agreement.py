@@ -183,7 +183,7 @@ def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:
     print_table(shown, console)
     for reason in dict.fromkeys(e.undefined for e in found.estimates.values() if e.undefined):
         console.print(Text(f"undefined: {reason}", style="yellow"))
-    if table.scale == "nominal":
+    if table.scale == "nominal" and len(table.class_names) > 2:  # of two, all α are the same
         console.print(
             Text("The classes have no known order: --class-names a,b,c adds the ordinal α.")
         )

@@ -7,7 +7,6 @@ what is printed any more.
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -36,7 +35,7 @@ from raterwise.cli.help import (
     in_plain_words,
     usage_in_words,
 )
-from raterwise.cli.spelling import as_options
+from raterwise.cli.spelling import as_options, quoted
 from raterwise.cli.writing import COMMAND_LINE
 from raterwise.errors import RaterwiseError
 
@@ -55,7 +54,7 @@ class OneLineErrors(WholeLines, TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; what was typed is kept for the provenance of results."""
-        COMMAND_LINE.set(shlex.join([self.program, *args]))
+        COMMAND_LINE.set(" ".join(map(quoted, (self.program, *args))))
         return list(super().parse_args(ctx, args))
 
     def invoke(self, ctx: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from rich.text import Text
 from raterwise.beliefs import DirichletBelief
 from raterwise.cli.report import open_in_browser, paired
 from raterwise.cli.show import comparison_table, new_console, print_notes, print_table
+from raterwise.cli.spelling import quoted
 from raterwise.cli.stability_curves import measure, one_rater_each, parts_of_report
 from raterwise.cli.writing import announce, check_folder, check_html, check_outputs
 from raterwise.errors import InvalidInputError, MissingExtraError
@@ -294,4 +294,4 @@ def _print_command(
     console.print()
     announce(console, files)
     console.print(Text("To make the same results from the tables:"))
-    console.print(Text(shlex.join(command)), soft_wrap=True)
+    console.print(Text(" ".join(map(quoted, command))), soft_wrap=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from raterwise.cli.spelling import quoted
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_npz_atomically
 from raterwise.io.npz import is_npz, read_npz
@@ -109,7 +109,7 @@ def in_one_order(own: PredictionTable, other: PredictionTable) -> str:
     columns = other.columns[:classes]
     if set(own.class_names) != set(other.class_names) or not set(columns) <= set(own.columns):
         return ""
-    return f"; --prob-columns {shlex.quote(','.join(columns))} reads both in one order"
+    return f"; --prob-columns {quoted(','.join(columns))} reads both in one order"
 
 
 def _of_npz(path: Path, key: str, table: PredictionTable) -> Array:

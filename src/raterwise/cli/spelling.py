@@ -29,6 +29,9 @@ OPTIONS_OF_A_METRIC = frozenset(("bandwidth", "clip", "estimator"))
 """Those that a metric takes, with a value: --option METRIC.clip=1e-7."""
 SPELT_OTHERWISE = {"options": "option", "subgroups": "subgroup_column", "values": "subgroup_column"}
 
+NOT_IN_DOUBLE_QUOTES = frozenset('"$`\\!')
+"""Signs that a shell reads between double quotes, too."""
+
 
 def as_options(message: str, argument: str | None = None) -> str:
     """Return a message of the library with its arguments as options of the command line.
@@ -37,7 +40,7 @@ def as_options(message: str, argument: str | None = None) -> str:
     message begins with.
 
     >>> as_options('id_column: must name …; on_single="drop" leaves them out; delimiter=";" …')
-    "--id-column: must name …; --on-single drop leaves them out; --delimiter ';' …"
+    '--id-column: must name …; --on-single drop leaves them out; --delimiter ";" …'
     >>> as_options("bins: must be at least 1; got 0"), as_options("subgroups: 'site' has one level")
     ('--bins: must be at least 1; got 0', "--subgroup-column: 'site' has one level")
     >>> as_options('use estimator="plugin"')
@@ -47,6 +50,16 @@ def as_options(message: str, argument: str | None = None) -> str:
     if argument in OPTIONS_IN_FRONT | OPTIONS_WITH_VALUES and message.startswith(f"{argument}: "):
         message = _option(argument) + message.removeprefix(argument)
     return " ".join(_word_as_option(word) for word in message.split(" "))
+
+
+def quoted(word: str) -> str:
+    """Return a word as it is typed in any shell: that of Windows knows double quotes alone.
+
+    >>> quoted("a.csv"), quoted("Case ID"), quoted(";"), quoted("$5, or 6")
+    ('a.csv', '"Case ID"', '";"', "'$5, or 6'")
+    """
+    plain = shlex.quote(word)
+    return plain if plain == word or set(word) & NOT_IN_DOUBLE_QUOTES else f'"{word}"'
 
 
 def _option(argument: str) -> str:
@@ -69,6 +82,6 @@ def _word_as_option(word: str) -> str:
     if equals:
         inner, quote, rest = value.removeprefix('"').partition('"')
         # A value of several words keeps its quotes: the second one is in another word.
-        plain = f" {shlex.quote(inner)}{rest}" if quote else f" {value}"
+        plain = f" {quoted(inner)}{rest}" if quote else f" {value}"
         after = value.removeprefix("True") if value.startswith("True") else plain
     return f"{before}{_option(bare)}{after}"

@@ -221,7 +221,7 @@ def one_rater_each(labels: Labels, seed: int) -> Labels:
     cases, first = np.unique(case[order], return_index=True)
     if len(cases) != len(labels):
         raise InvalidInputError(
-            f"labels: every case needs a rating; {len(labels) - len(cases)} have none"
+            f"labels: every case needs a rating; nobody rated {len(labels) - len(cases)}"
         )
     return Labels.from_classes(
         label[order][first], num_classes=labels.num_classes, class_names=labels.class_names

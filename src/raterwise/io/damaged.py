@@ -72,7 +72,12 @@ def read_json(path: str | PathLike[str], what: str) -> Any:
         return content
     except RecursionError:
         raise InvalidInputError(f"{path}: is not {what} (nested too deep)") from None
-    except (ValueError, MemoryError) as error:  # not UTF-8, not JSON, a number of 5000 digits
+    except json.JSONDecodeError as error:
+        why = "it is empty" if not size else "it is no JSON" if not error.pos else (
+            f"its JSON is damaged or cut off at line {error.lineno}"
+        )  # fmt: skip
+        raise InvalidInputError(f"{path}: is not {what} ({why})") from error
+    except (ValueError, MemoryError) as error:  # not UTF-8, a number of 5000 digits
         raise InvalidInputError(f"{path}: is not {what} ({one_line(error)})") from error
 
 

@@ -44,7 +44,7 @@ from raterwise.io.values import as_yes_or_no, id_at
 from raterwise.labels import Labels
 from raterwise.labels.duplicates import DUPLICATES
 from raterwise.predictions import Predictions
-from raterwise.rules import choose, listed
+from raterwise.rules import choose, have, listed
 from raterwise.types import Array
 
 
@@ -87,9 +87,10 @@ class Findings(NamedTuple):
                 row = int(np.flatnonzero(none)[0])
                 ids = self.ids
                 first = f"data row {row + 1}" if ids is None else f"case {id_at(ids, row)!r}"
+                some = f"{none.sum()} of {len(none)} {have(int(none.sum()))} none"
                 raise InvalidInputError(
-                    f"{source}: every case needs a rating of {name!r}; {int(none.sum())} of "
-                    f'{len(none)} have none (first: {first}); on_unrated="drop" leaves them out'
+                    f"{source}: every case needs a rating of {name!r}; {some} (first: {first}); "
+                    'on_unrated="drop" leaves them out'
                 )
 
 

@@ -179,6 +179,8 @@ def _maybe_ratings(file: TableFile) -> str:
         return f'; perhaps rater_column="{who[0]}" and rating_column="{others[0]}"'
     if who and len(others) > 1 and not any(LIKE_IDS.search(name) for name in file.columns):
         return "; a row per rater is not read: turn the table, a row per case"
+    if len(others) == 1 and usual_names(file, RATING_COLUMNS) == others:
+        return f"; perhaps {_naming('rater_columns', others)}, if they are of one rater"
     others = [n for n in others if not NO_CASE.search(n) and not n.startswith(PROBABILITY)]
     if 1 < len(others) <= MOST_GUESSED and any(LIKE_IDS.search(n) for n in file.columns):
         counted = all(COUNTED.match(name) for name in others)

@@ -24,7 +24,7 @@ from raterwise.predictions import Predictions
 from raterwise.prevalence import Prior, in_use, in_words, refuse_source_alone
 from raterwise.readers.against import beside_readers
 from raterwise.results import Estimate, Results
-from raterwise.rules import choose
+from raterwise.rules import choose, have
 from raterwise.subgroups.levels import metrics_by_level, refuse_metrics_alone, with_subgroups
 from raterwise.subgroups.sources import subgroups_of
 from raterwise.subgroups.variables import Variable, variables_of
@@ -224,8 +224,8 @@ class _Findings:
             row, finding = nobody[0]
             missing = int((labelled[:, finding] == 0).sum())
             raise InvalidInputError(
-                f"raters: every case needs a rating of {titles[finding]}; {missing} have none "
-                f'(first: row {row}); on_unrated="drop" leaves them out'
+                f"raters: every case needs a rating of {titles[finding]}; {missing} "
+                f'{have(missing)} none (first: row {row}); on_unrated="drop" leaves them out'
             )
         said = np.zeros(len(array), int)
         cases = Predictions.of(array[:, 0], said, weights=weights, groups=groups)

@@ -48,6 +48,12 @@ def subgroup_of(content: Mapping[str, Any]) -> Subgroup:
     return replace(found, estimates=estimates_of(content["estimates"]))
 
 
+BESIDE_RESULTS = {
+    "stability": "; a report shows it beside results: --stability",
+    "worklist": "; a report shows the list beside results: --worklist, as CSV",
+}
+
+
 def written_by_another(content: Any) -> str:
     """Return what a file holds that another command wrote; nothing where that is not known.
 
@@ -56,10 +62,10 @@ def written_by_another(content: Any) -> str:
     """
     origin = content.get("provenance") if isinstance(content, Mapping) else None
     call = origin.get("call") if isinstance(origin, Mapping) else None
-    wrote = re.match(r"raterwise[ .](agreement|compare|plan|stability)\b", str(call))
+    wrote = re.match(r"raterwise[ .](agreement|compare|plan|stability|worklist)\b", str(call))
     if wrote is None:
         return ""
-    way = "; a report shows it beside results: --stability" if wrote[1] == "stability" else ""
+    way = BESIDE_RESULTS.get(wrote[1], "")
     return f"holds what raterwise {wrote[1]} writes, not results of evaluate, segment or merge{way}"
 
 
