@@ -1,4 +1,4 @@
-"""The interval of a mean over classes, of which some have few cases.
+"""The interval of a mean over classes, or findings, of which some have few cases.
 
 The classes of a test set have very different numbers of cases. One with two positives, both found,
 adds nothing to the error of the mean sensitivity, and of one with a single case nothing is known:
@@ -10,6 +10,7 @@ Everything takes numbers and returns numbers; nothing is random.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -36,6 +37,8 @@ MORE_THAN_SEEN = 2.0
 """How many times the positives there are an average precision may be as sure as at most."""
 OF_ONE = 0.5
 """The part of the average precision of a single positive that is taken for this one's own."""
+OF_FEW = 1.5
+"""By how much leaving out one unit shows too little of that where positives are few."""
 SHAPES = ("proportion", "separation", "ratio")
 """Of intervals of metrics of a class, whose mean is that of all classes."""
 FEW = 5.0
@@ -44,14 +47,19 @@ MANY = 100.0
 """Where every value of a class is a share of so many labels, the error of the mean is enough."""
 
 
-def has_few_of_a_class(measure: Measure) -> bool:
-    """Tell whether a metric is the mean of shares or areas of classes, one of which has few."""
-    question = getattr(measure.plan, "question", None)
-    several = measure.row.shape in SHAPES and getattr(question, "name", "") == "event"
-    if not several or measure.channels == 1:
+def rests_on_few(measures: Sequence[Measure]) -> bool:
+    """Tell whether a metric is the mean of shares or areas, one of which rests on few labels.
+
+    The mean over classes of one pass, or over findings of several.
+    """
+    row, question = measures[0].row, getattr(measures[0].plan, "question", None)
+    if row.shape not in SHAPES or getattr(question, "name", "") != "event":
         return False
-    number = np.array([_number(measure, k) for k in range(measure.channels)])
-    if measure.row.shape == "ratio":  # of none of which any was seen it is 0, and counts
+    parts = [(measure, k) for measure in measures for k in range(measure.channels)]
+    if len(parts) == 1:
+        return False
+    number = np.array([_number(*part) for part in parts])
+    if row.shape == "ratio":  # of none of which any was seen it is 0, and counts
         return bool(number.min() < FEW)
     return bool(number[number > 0].min(initial=np.inf) < MANY)
 
@@ -71,8 +79,8 @@ def _sizes(measure: Measure, k: int) -> FloatArray:
     return np.asarray(measure.row.denominator(one, measure.own), dtype=np.float64)
 
 
-def mean_of_classes(value: float, measure: Measure) -> Ends:
-    """Return the interval of a mean over m classes from those of the classes (Zou 2007).
+def mean_of_parts(value: float, measures: Sequence[Measure]) -> Ends:
+    """Return the interval of a mean over m classes or findings from those of each (Zou 2007).
 
         value - sqrt(Σ (θ_k - l_k)²) / m   to   value + sqrt(Σ (u_k - θ_k)²) / m
 
@@ -87,18 +95,22 @@ def mean_of_classes(value: float, measure: Measure) -> Ends:
     399-413. Donner and Zou (2002), Interval estimation for a difference between intraclass kappa
     statistics, Biometrics 58, 209-215.
     """
+    each = [part for measure in measures for part in _parts(measure)]
+    below = math.sqrt(sum((at - low) ** 2 for at, low, _, _ in each))
+    above = math.sqrt(sum((high - at) ** 2 for at, _, high, _ in each))
+    over = sum(over for *_, over in each)
+    return value - (over + below) / len(each), value + above / len(each)
+
+
+def _parts(measure: Measure) -> Iterator[tuple[float, float, float, float]]:
+    """Yield the value of each class that has one, its ends, and by how much it is too high."""
     at = _of_each(measure, measure.table)
     without = np.concatenate([_of_each(measure, table) for table in measure.rests()])
-    below = above = over = 0.0
-    counted = np.flatnonzero(np.isfinite(at))
-    for k in counted:
-        found = _without_units(measure, int(k), float(at[k]), without[:, k])
-        low, high = _of_class(measure, int(k), float(at[k]), found)
-        below, above = below + (at[k] - low) ** 2, above + (high - at[k]) ** 2
-        if measure.row.counts_positives:
-            over += too_high(float(at[k]), found)
-    down, up = over + math.sqrt(below), math.sqrt(above)
-    return value - down / len(counted), value + up / len(counted)
+    for k in np.flatnonzero(np.isfinite(at)):
+        value = float(at[k])
+        found = _without_units(measure, int(k), value, without[:, k])
+        over = too_high(value, found) if measure.row.counts_positives else 0.0
+        yield value, *_of_class(measure, int(k), value, found), over
 
 
 def _of_each(measure: Measure, table: BinTable) -> FloatArray:
@@ -147,10 +159,11 @@ def too_high(value: float, found: Linearised | None) -> float:
     """Return by how much an average precision of few positives is too high, on average.
 
     The precision at a positive counts this positive itself. In the mean over classes or findings
-    that adds up, whereas their errors cancel. It is what leaving out the units says, but not below
-    0; of a single positive, without which there is no value (`found` is None), `OF_ONE` of it.
+    that adds up, whereas their errors cancel. Leaving out one unit at a time (Quenouille) shows a
+    half to two thirds of it with two to ten positives: `OF_FEW`. Of a single positive, without
+    which there is no value (`found` is None), it is `OF_ONE` of it.
     """
-    return OF_ONE * value if found is None else max(found.bias, 0.0)
+    return OF_ONE * value if found is None else min(max(OF_FEW * found.bias, 0.0), value)
 
 
 def positives_interval(

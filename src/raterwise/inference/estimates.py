@@ -13,10 +13,10 @@ from raterwise.catalog import Metric
 from raterwise.errors import RaterwiseError
 from raterwise.inference import intervals
 from raterwise.inference.classes import (
-    has_few_of_a_class,
-    mean_of_classes,
+    SHAPES,
+    mean_of_parts,
     positives_interval,
-    too_high,
+    rests_on_few,
 )
 from raterwise.inference.differences import cautious_correlation, difference_interval
 from raterwise.inference.inversion import invert
@@ -178,8 +178,8 @@ def _shaped(point: Estimate, measures: Sequence[Measure]) -> Estimate | None:
         if shaped is None:
             return None
         ends = shaped
-    if pass_.units is not None and len(measures) == 1 and has_few_of_a_class(measures[0]):
-        least, most = mean_of_classes(point.value, measures[0])
+    if pass_.units is not None and rests_on_few(measures):
+        least, most = mean_of_parts(point.value, measures)
         ends = min(ends[0], least), max(ends[1], most)
     low, high = _within(measures[0], *ends)
     return replace(point, low=min(low, point.value), high=max(high, point.value), rater_share=share)
@@ -197,8 +197,17 @@ def shaped_ends(found: Linearised, measure: Measure) -> tuple[float, float]:
 
 
 def _without_each(measures: Sequence[Measure]) -> FloatArray:
-    """Return the metric without each case or patient."""
-    return np.asarray(np.mean([m.without_each() for m in measures], axis=0))
+    """Return the metric without each case or patient.
+
+    Of a mean of shares or areas over findings it is that of those which have a value, as the mean
+    over classes is.
+    """
+    each = np.array([m.without_each() for m in measures])
+    if measures[0].row.shape not in SHAPES:
+        return np.asarray(each.mean(axis=0))
+    known = np.isfinite(each)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(known, each, 0).sum(axis=0) / known.sum(axis=0))
 
 
 def _defined_without_each(measures: Sequence[Measure]) -> bool:
@@ -252,7 +261,7 @@ def _ends(
     if row.shape == "separation" and len(measures) == 1 and first.channels == 1:
         return _of_separation(value, found, first)
     if found is None:
-        return _of_each_alone(measures) if len(measures) > 1 else None
+        return None
     if row.counts_positives:
         return _of_positives(found, measures)
     if row.shape == "difference" and first.pass_.rater_draws is None:
@@ -279,18 +288,6 @@ def _of_separation(
     return separation_interval(found, value, (hits, mass - hits), measure.pass_.settings.level)
 
 
-def _of_each_alone(measures: Sequence[Measure]) -> tuple[float, float] | None:
-    """Return the mean of the ends of several findings, as if all erred together.
-
-    So it is where one of them has a single positive or negative case.
-    """
-    alone = [_alone(m) for m in measures]
-    known = [ends for ends in alone if ends is not None]
-    if len(known) < len(alone):
-        return None
-    return float(np.mean([low for low, _ in known])), float(np.mean([high for _, high in known]))
-
-
 def _ends_of_mean(
     shape: str, found: Linearised, level: float, steps: Mapping[str, float], most: float
 ) -> tuple[float, float]:
@@ -307,24 +304,13 @@ def _ends_of_mean(
     return student_interval(found, level)
 
 
-def _alone(measure: Measure) -> tuple[float, float] | None:
-    """Return the ends of one of several findings; of a single positive nothing is known."""
-    value = _at([measure])
-    found = _over_cases(value, [measure])
-    if found is None and measure.row.counts_positives:
-        return measure.row.bounds
-    return _ends(value, found, [measure])
-
-
 def _of_positives(found: Linearised, measures: Sequence[Measure]) -> tuple[float, float]:
     """Return the interval of an average precision, or of the mean of several."""
     mass = np.sum([m.unit_positives for m in measures], axis=0)
     common = float(mass.sum() / _sizes(measures).sum())
     pass_ = measures[0].pass_
     cases = float(pass_.digest.unit_cases.sum())
-    low, high = positives_interval(found, mass, common, cases, pass_.settings.level)
-    several = measures[0].channels > 1  # classes, some of which may have no value without a case
-    return low if several else low - too_high(found.value, found), high
+    return positives_interval(found, mass, common, cases, pass_.settings.level)
 
 
 def _of_difference(found: Linearised, measures: Sequence[Measure]) -> tuple[float, float]:
