@@ -57,6 +57,32 @@ def test_a_row_group_that_nobody_rated_is_left_out(tmp_path: Path, options: Any)
         assert found["brier"].value == pytest.approx(((y - p) ** 2).mean(), abs=1e-12)
 
 
+@pytest.mark.parametrize("unit", ["cases", "raters", "both"])
+@pytest.mark.parametrize("first", [False, True])
+def test_who_is_resampled_is_the_same_without_the_gap(
+    tmp_path: Path, unit: Any, first: bool
+) -> None:
+    """Patients and raters are those of a file that never had these rows, wherever they stand."""
+    path, counts, table = gap(tmp_path)
+    if first:
+        order = np.argsort(counts, kind="stable")
+        table, counts = table.take(pa.array(order)), counts[order]
+        pq.write_table(table, path, row_group_size=STEP)
+    pq.write_table(table.filter(pa.array(counts)), tmp_path / "rated.parquet", row_group_size=STEP)
+    found, plain = (
+        rw.evaluate_stream(
+            file, "brier,ece,krippendorff_alpha", rater_columns=["r1", "r2"], group_column="who",
+            on_unrated="drop", unit=unit, resamples=20, subgroups="site" if unit == "cases" else None,
+        )
+        for file in (path, tmp_path / "rated.parquet")
+    )  # fmt: skip
+    for name in ("brier", "ece", "krippendorff_alpha"):
+        assert found[name] == plain[name]
+    about = [{**results.data, "dropped": {}, "fingerprint": {}} for results in (found, plain)]
+    assert about[0] == about[1] and about[0]["patients"] == 20
+    assert [rater["rater_id"] for rater in about[0]["exchangeability"]["raters"]] == ["r1", "r2"]
+
+
 def test_a_row_group_without_weight_is_left_out(tmp_path: Path) -> None:
     """Cases of weight 0 are not there, in one row group as in several."""
     path, counts, table = gap(tmp_path, weights=True)
