@@ -72,7 +72,7 @@ def test_who_is_resampled_is_the_same_without_the_gap(
     found, plain = (
         rw.evaluate_stream(
             file, "brier,ece,krippendorff_alpha", rater_columns=["r1", "r2"], group_column="who",
-            on_unrated="drop", unit=unit, resamples=20, subgroups="site" if unit == "cases" else None,
+            on_unrated="drop", unit=unit, resamples=20,
         )
         for file in (path, tmp_path / "rated.parquet")
     )  # fmt: skip
