@@ -99,6 +99,23 @@ def test_a_row_group_without_weight_is_left_out(tmp_path: Path) -> None:
         assert found[0][name].value == pytest.approx(found[1][name].value, abs=1e-12)
 
 
+def test_a_level_that_a_row_group_lacks_may_have_weights(tmp_path: Path) -> None:
+    """The Brier score of each site, all of whose cases are in other row groups, by NumPy."""
+    _, counts, table = gap(tmp_path, weights=True)
+    weights = np.linspace(0.5, 2, CASES)
+    table = table.set_column(table.column_names.index("weight"), "weight", pa.array(weights))
+    pq.write_table(table, tmp_path / "sites.parquet", row_group_size=STEP)
+    found = rw.evaluate_stream(
+        tmp_path / "sites.parquet", "brier", rater_columns=["r1", "r2"], weight_column="weight",
+        subgroups="site", resamples=0,
+    )  # fmt: skip
+    p, *said = (table[name].to_numpy() for name in ("prob_1", "r1", "r2"))
+    loss = np.mean([(y - p) ** 2 for y in said], axis=0)
+    for level, rows in (("a", counts), ("b", ~counts)):
+        value = found.subgroup("site", level)["brier"].value
+        assert value == pytest.approx(np.average(loss[rows], weights=weights[rows]), abs=1e-12)
+
+
 def test_rows_that_nobody_rated_are_counted_from_one(tmp_path: Path) -> None:
     """As all rows of a file; the hint about columns of raters is for arrays."""
     path, _, _ = gap(tmp_path)
