@@ -192,7 +192,7 @@ def test_a_list_without_some_patients_is_refused_before_any_image_is_measured() 
     """The first image could not be used at all; what is said is about the patients."""
     probs, mask = four_classes()
     cases = [Case(probs * 2, [mask], patient="ann"), Case(probs, [mask])]
-    with pytest.raises(rw.InvalidInputError, match="patient: must be given .*case 1 has none"):
+    with pytest.raises(rw.InvalidInputError, match=r"patient: must be given .*case 1 has none"):
         rw.segmentation.evaluate(cases, "ece")
 
 

@@ -64,11 +64,12 @@ def of_share(hits: int, cases: int) -> tuple[float, float]:
     return float(stats.beta.ppf(LOW, yes, no + 1)), float(stats.beta.ppf(HIGH, yes + 1, no))
 
 
-def test_raters_who_agree_are_not_more_cases() -> None:
+@pytest.mark.parametrize("classes", [2, 3])
+def test_raters_who_agree_are_not_more_cases(classes: int) -> None:
     """Three raters who say the same of every case: the areas of classes are no surer for it."""
-    random, said = np.random.default_rng(0), np.repeat([0, 1, 2], [15, 6, 3])
-    probs = random.dirichlet([1, 1, 1], 24) * 0.7 + np.eye(3)[said] * 0.3
-    threefold = rw.Labels.from_ratings(np.tile(said[:, None], 3), num_classes=3)
+    random, said = np.random.default_rng(0), np.repeat(range(classes), [15, 6, 3][:classes])
+    probs = random.dirichlet([1] * classes, len(said)) * 0.7 + np.eye(classes)[said] * 0.3
+    threefold = rw.Labels.from_ratings(np.tile(said[:, None], 3), num_classes=classes)
     for per in ("case", "annotation"):
         one, three = (
             rw.evaluate(probs, labels, "auroc", resamples=20, per=per)["auroc"]

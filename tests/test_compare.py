@@ -15,6 +15,7 @@ import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.cli import app
 from raterwise.errors import InvalidInputError
+from raterwise.inference.differences import p_value
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.paired import differences
 from raterwise.labels import Labels
@@ -31,6 +32,24 @@ def three_models(cases: int = 600, seed: int = 0) -> tuple[dict[str, np.ndarray]
     noisy = 1 / (1 + np.exp(-(logit + random.normal(0, 1, cases))))
     sharp = 1 / (1 + np.exp(-3 * logit))
     return {"true": truth, "sharp": sharp, "noisy": noisy}, y
+
+
+@pytest.mark.parametrize(
+    ("ends", "resamples", "p"),
+    [
+        ((0.2, 0.1, 0.5), None, 2 * stats.norm.sf(2 * 1.959964)),  # twice as far as the lower end
+        ((-0.2, -0.5, -0.1), None, 2 * stats.norm.sf(2 * 1.959964)),
+        ((0.2, 0.1, 0.5), 99, 2 / 100),  # no less than 99 resamples can show
+        ((0.1, -0.1, 0.5), 99, 2 * stats.norm.sf(1.959964 / 2)),
+        ((0.2, 0.2, 0.5), 99, 2 / 100),
+        ((0.0, 0.0, 0.0), 99, 1.0),
+    ],
+)
+def test_p_is_that_of_the_end_towards_zero(
+    ends: tuple[float, float, float], resamples: int | None, p: float
+) -> None:
+    """2 (1 - Φ(1.96 |gap| / h)), h the length of the interval towards 0."""
+    assert p_value(*ends, level=0.95, resamples=resamples) == pytest.approx(p, rel=1e-5)
 
 
 def test_differences_are_those_of_the_values() -> None:

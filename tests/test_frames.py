@@ -186,11 +186,13 @@ def test_a_rater_rates_a_case_once() -> None:
         labels = rw.Labels.from_frame(long, **columns, duplicates=duplicates)
         assert labels.counts.tolist() == counts
         found = rw.evaluate([0.25, 0.75], labels, "brier", resamples=0)
-        assert any("2 ratings are repeats" in w for w in found.warnings) == (duplicates != "keep")
+        assert any(": 2 ratings are repeats" in w for w in found.warnings) == (duplicates != "keep")
     reversed_last = rw.Labels.from_long("aaa", "xxx", [1, 1, 0], duplicates="last")
     assert reversed_last.counts.tolist() == [[1, 0]]
     by_vote = rw.Labels.from_long("aaa", "xxx", [1, 1, 0], duplicates="average")
     assert by_vote.counts.tolist() == [[0, 1]]
+    each_alone = rw.Labels.from_long("aaabb", "xxxxx", [0, 0, 1, 0, 0], duplicates="average")
+    assert each_alone.counts.tolist() == [[1, 0], [1, 0]]
 
 
 def test_the_order_of_the_classes_is_told_not_guessed() -> None:

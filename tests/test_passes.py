@@ -89,17 +89,20 @@ def test_raters_who_disagree_as_predicted_are_not_taken_for_copies() -> None:
     assert far > 0.08
 
 
+@pytest.mark.parametrize("raters", [1, 2])
 @pytest.mark.parametrize("name", ["ece", "classwise_ece", "robust_ece"])
-def test_weights_make_cases_worth_fewer(name: str) -> None:
+def test_weights_make_cases_worth_fewer(name: str, raters: int) -> None:
     """Ten cases with most of the weight are worth about ten: (Σw)²/Σw² = 14.1, not 200.
 
-    A calibrated model has no positive among 14 cases in three of four such samples.
+    A calibrated model has no positive among 14 cases in three of four such samples. A second rater
+    who says the same changes nothing.
     """
-    p, y = np.full(200, 0.02), np.zeros(200, int)
+    p, y = np.full(200, 0.02), np.zeros((200, raters), int)
+    labels = y[:, 0] if raters == 1 else rw.Labels.from_ratings(y, num_classes=2)
     weights = np.r_[np.full(10, 100.0), np.ones(190)]
     options = {"question": "positive"} if name == "ece" else {}
-    _, plain = ends(rw.evaluate(p, y, name, **options), name)
-    low, heavy = ends(rw.evaluate(p, y, name, weights=weights, **options), name)
+    _, plain = ends(rw.evaluate(p, labels, name, **options), name)
+    low, heavy = ends(rw.evaluate(p, labels, name, weights=weights, **options), name)
     # The standard error sqrt(0.02 · 0.98 / n) grows from 0.0099 to 0.037.
     assert plain < 0.02 + 2.5 * 0.0099
     assert heavy > 0.02 + 1.5 * 0.037

@@ -7,6 +7,8 @@ import pytest
 
 import raterwise as rw
 from raterwise.stability import subsample_curve, total_variation
+from raterwise.stability.parts import Partition
+from raterwise.stability.variation import variation_of
 
 
 def simulated(cases: int, raters: int, seed: int = 0) -> tuple[np.ndarray, rw.Labels]:
@@ -36,6 +38,35 @@ def test_total_variation_is_the_mean_absolute_step() -> None:
         lambda probs, labels: len(probs), [[0.5, 0.5]] * 100, [0] * 100, start=0.5, step=0.25
     )
     assert tv == (25.0, 0.0)
+
+
+def test_the_spread_is_that_of_the_repeats() -> None:
+    """Steps of 1 and 3 in two repeats, 3 and 5 in another: 2 and 4 on average, 3 ± 1."""
+    assert variation_of(np.array([[0.0, 1.0, 4.0], [9.0, 6.0, 1.0]])) == (3.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "ends"),
+    [
+        (0.2, 0.2, [20, 40, 60, 80, 100]),
+        (0.5, 0.3, [50, 80, 100]),  # the last step is two thirds of one
+        (0.5, 0.35, [50, 100]),  # and here 1.43 of them
+    ],
+)
+def test_the_last_step_is_half_a_step_to_one_and_a_half(
+    start: float, step: float, ends: list[int]
+) -> None:
+    """Parts grow by steps, and the last one is the whole set."""
+    assert Partition(start, step).ends(100) == ends
+
+
+def test_a_metric_of_pairs_wants_pairs() -> None:
+    """Cases with a single rater are not left out in silence: one error names them."""
+    probs = [[0.7, 0.3]] * 10
+    labels = rw.Labels.from_counts([[1, 1]] * 9 + [[1, 0]])
+    for measure in (total_variation, subsample_curve):
+        with pytest.raises(rw.InvalidInputError, match="needs at least 2 labels per case; 1 of 10"):
+            measure("epistemic_loss", probs, labels, repeats=2)
 
 
 def test_several_raters_make_ece_steadier() -> None:

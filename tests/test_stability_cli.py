@@ -290,3 +290,14 @@ def test_curves_of_findings_are_of_weighted_cases(folder: Path) -> None:
     found = json.loads((folder / "s.json").read_text(encoding="utf-8"))["findings"]["mass"]
     assert found["brier"][0]["sizes"] == [10, 20]
     assert found["brier"][0]["full"] == pytest.approx((3 * 0.01 + 0.81) / 4)
+
+
+def test_progress_is_that_of_all_metrics_and_raters() -> None:
+    """It grows from metric to metric, over the curve and the variation of each, and ends at 1."""
+    told: list[tuple[str, float]] = []
+    cases = predictions_of(np.tile([0.7, 0.3], (20, 1)), rw.Labels.from_counts([[2, 1]] * 20))
+    measure(cases, ["brier", "ece"], repeats=2, progress=lambda *report: told.append(report))
+    done = [share for _, share in told]
+    assert done == sorted(done) and done[-1] == 1
+    assert len({round(share, 9) for share in done}) == 4 * (6 * 2 + 2)  # subsets, and repeats
+    assert done[-2] == pytest.approx(1 - 0.7 / 2 / 4)  # one of two repeats, of a quarter of all

@@ -57,6 +57,32 @@ def test_a_row_group_that_nobody_rated_is_left_out(tmp_path: Path, options: Any)
         assert found["brier"].value == pytest.approx(((y - p) ** 2).mean(), abs=1e-12)
 
 
+@pytest.mark.parametrize("unit", ["cases", "raters", "both"])
+@pytest.mark.parametrize("first", [False, True])
+def test_who_is_resampled_is_the_same_without_the_gap(
+    tmp_path: Path, unit: Any, first: bool
+) -> None:
+    """Patients and raters are those of a file that never had these rows, wherever they stand."""
+    path, counts, table = gap(tmp_path)
+    if first:
+        order = np.argsort(counts, kind="stable")
+        table, counts = table.take(pa.array(order)), counts[order]
+        pq.write_table(table, path, row_group_size=STEP)
+    pq.write_table(table.filter(pa.array(counts)), tmp_path / "rated.parquet", row_group_size=STEP)
+    found, plain = (
+        rw.evaluate_stream(
+            file, "brier,ece,krippendorff_alpha", rater_columns=["r1", "r2"], group_column="who",
+            on_unrated="drop", unit=unit, resamples=20,
+        )
+        for file in (path, tmp_path / "rated.parquet")
+    )  # fmt: skip
+    for name in ("brier", "ece", "krippendorff_alpha"):
+        assert found[name] == plain[name]
+    about = [{**results.data, "dropped": {}, "fingerprint": {}} for results in (found, plain)]
+    assert about[0] == about[1] and about[0]["patients"] == 20
+    assert [rater["rater_id"] for rater in about[0]["exchangeability"]["raters"]] == ["r1", "r2"]
+
+
 def test_a_row_group_without_weight_is_left_out(tmp_path: Path) -> None:
     """Cases of weight 0 are not there, in one row group as in several."""
     path, counts, table = gap(tmp_path, weights=True)
@@ -71,6 +97,23 @@ def test_a_row_group_without_weight_is_left_out(tmp_path: Path) -> None:
         assert each.data["cases"] == counts.sum() and each.data["dropped"] == {"weight 0": STEP}
     for name in ("brier", "ece"):
         assert found[0][name].value == pytest.approx(found[1][name].value, abs=1e-12)
+
+
+def test_a_level_that_a_row_group_lacks_may_have_weights(tmp_path: Path) -> None:
+    """The Brier score of each site, all of whose cases are in other row groups, by NumPy."""
+    _, counts, table = gap(tmp_path, weights=True)
+    weights = np.linspace(0.5, 2, CASES)
+    table = table.set_column(table.column_names.index("weight"), "weight", pa.array(weights))
+    pq.write_table(table, tmp_path / "sites.parquet", row_group_size=STEP)
+    found = rw.evaluate_stream(
+        tmp_path / "sites.parquet", "brier", rater_columns=["r1", "r2"], weight_column="weight",
+        subgroups="site", resamples=0,
+    )  # fmt: skip
+    p, *said = (table[name].to_numpy() for name in ("prob_1", "r1", "r2"))
+    loss = np.mean([(y - p) ** 2 for y in said], axis=0)
+    for level, rows in (("a", counts), ("b", ~counts)):
+        value = found.subgroup("site", level)["brier"].value
+        assert value == pytest.approx(np.average(loss[rows], weights=weights[rows]), abs=1e-12)
 
 
 def test_rows_that_nobody_rated_are_counted_from_one(tmp_path: Path) -> None:

@@ -65,6 +65,24 @@ def test_panels_draw_as_many_persons_and_leave_out_each() -> None:
     assert (np.sum(many.left_out, axis=0) == MAX_LEFT_OUT - 1).all()
 
 
+@pytest.mark.parametrize("name", ["around", "_linear"])
+def test_draws_round_the_jackknife_have_its_error_and_the_seed(name: str) -> None:
+    """Without each of four raters: (R - 1) / R Σ (θ₍₋r₎ - mean)² is the variance, 3/4 · 0.0004.
+
+    Student's t of three degrees is wider than that: its quartile is 0.765 standard errors.
+    """
+    without, error = np.array([0.79, 0.79, 0.81, 0.81]), np.sqrt(3 / 4 * 0.0004)
+    draws = [RaterDraws([{}] * 4000, [{}] * 4, 1.0, seed) for seed in (0, 0, 1)]
+    each = [
+        one.around(0.8, without) - 0.8 if name == "around" else one._linear(without)
+        for one in draws
+    ]
+    quartile = {"around": 0.7649, "_linear": 0.6745}[name] * error
+    for found in each:
+        assert np.quantile(found, [0.25, 0.75]) == pytest.approx([-quartile, quartile], rel=0.08)
+    assert (each[0] == each[1]).all() and (each[0] != each[2]).any()
+
+
 @pytest.mark.parametrize("unit", ["raters", "both"])
 def test_a_stream_resamples_the_raters_that_memory_does(tmp_path: Path, unit: Any) -> None:
     """Same panels, same values; a run that goes on from its checkpoint has the same digits."""

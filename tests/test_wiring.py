@@ -449,6 +449,17 @@ def test_the_seed_reaches_the_levels_that_are_traded() -> None:
 # seeds and labels --------------------------------------------------------------------------------
 
 
+def test_the_seed_draws_the_signs_of_the_kernel_test() -> None:
+    """Other signs of what cases are off by, another p-value; the same ones, the same."""
+    random, name = np.random.default_rng(0), "kernel_calibration_error"
+    p = np.round(random.random(60), 2)
+    said = (random.random(60) < p).astype(int)
+    p_values = [
+        rw.evaluate(p, said, name, resamples=200, seed=seed)[name].p_value for seed in (0, 0, 1, 2)
+    ]
+    assert p_values[0] == p_values[1] and len(set(p_values)) > 1
+
+
 def test_the_seed_reaches_the_raters_and_the_blocks() -> None:
     """Other raters are drawn, and many cases are pooled into other blocks, with another seed."""
     held = cases()

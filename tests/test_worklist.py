@@ -274,6 +274,27 @@ def test_a_list_as_json_has_the_lines_of_the_csv(folder: Path) -> None:
     assert found["provenance"]["call"].endswith("--out list.json") and found["versions"]
 
 
+def test_a_list_as_json_says_what_was_left_out_and_to_be_known(folder: Path) -> None:
+    """Ratings of a case without a prediction are counted, and a column that nobody read is named.
+
+    Features are read, whatever they are called.
+    """
+    text = TABLE.replace("feat_size", "reader_size").replace("\n", ",1\n")
+    (folder / "more.csv").write_text(text.replace("size,1", "size,weight"), encoding="utf-8")
+    ratings = "case,reader,label\nn1,ann,malignant\nn9,ann,benign\n"
+    (folder / "r.csv").write_text(ratings, encoding="utf-8")
+    asked = "worklist more.csv --ratings r.csv --allow-unmatched --quiet --out list.json"
+    saved_alpha(folder / "alpha.json", 1.0, 0.0)
+    for way in ("", " --alpha-model alpha.json --features-prefix reader_"):
+        done = run(asked + way)
+        assert done.exit_code == 0, done.output
+        found = json.loads((folder / "list.json").read_text(encoding="utf-8"))
+        assert found["data"]["dropped"] == {"without_predictions": 1, "without_ratings": 2}
+        told = " ".join(found["warnings"])
+        assert "'weight' looks like a weight and was not used" in told
+        assert ("'reader_size' looks like a rater and was not used" in told) == (way == "")
+
+
 ERRORS = {
     "no file": ("nowhere.csv", "nowhere.csv: there is no such file"),
     "no column": ("cases.csv --alpha-column a", "--alpha-column: must name a column of cases.csv"),

@@ -298,7 +298,7 @@ def read_part(
         first = rules.first_cases((row + 1 for row in np.flatnonzero(unrated)), "rows")
         raise rules.unrated("labels", int(unrated.sum()), part.rows, first)
     if (unrated | weightless).all():  # of this part; others may hold cases that count
-        whole = _no_cases(probs, labels, groups, by_rater)
+        whole = _no_cases(probs, labels, by_rater)
         dropped = {"weight 0": int(weightless.sum()), "unrated": int(unrated.sum())}
         whole = replace(whole, dropped={reason: n for reason, n in dropped.items() if n})
     else:
@@ -322,19 +322,16 @@ def _left_out(labels: Labels, weights: Any) -> tuple[NDArray[np.bool_], NDArray[
     return unrated & ~weightless, weightless
 
 
-def _no_cases(probs: Any, labels: Labels, groups: Any, by_rater: bool) -> Predictions:
+def _no_cases(probs: Any, labels: Labels, by_rater: bool) -> Predictions:
     """Return predictions of the kinds of a part without any of its cases."""
     classes, names = labels.num_classes, labels.class_names
     if labels.ratings is not None and by_rater:
-        ids = labels.ratings.rater_ids
-        one = Labels.from_ratings(np.zeros((1, len(ids)), int), classes, class_names=names)
-        assert one.ratings is not None
-        one = replace(one, ratings=replace(one.ratings, rater_ids=ids))
+        everybody = np.zeros((1, len(labels.ratings.rater_ids)), int)
+        one = Labels.from_ratings(everybody, classes, class_names=names)
     else:
         one = Labels.from_counts(np.eye(1, classes, dtype=int), class_names=names)
     even = np.full((1, *probs.shape[1:]), 1 / classes, probs.dtype)
-    who = None if groups is None else groups[:1]
-    return Predictions.of(even, one, groups=who).take(np.empty(0, int)).without_absent_patients()
+    return Predictions.of(even, one).take(np.empty(0, int))
 
 
 def _labels(held: Mapping[str, Any], columns: StreamColumns, part: Part, by_rater: bool) -> Labels:

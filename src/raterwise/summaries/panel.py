@@ -84,6 +84,8 @@ class Panel:
         """Return the panel with every row once, in order."""
         if int(self.cases.sum()) * len(self.raters) > MOST_RATINGS:
             return Panel.none(f"there are more than {MOST_RATINGS:,} ratings")
+        if not len(self.cases):  # of a part of a stream in which nothing counts
+            return self
         keys = (self.codes, self.patients) if len(self.patients) else (self.codes,)
         order = np.lexsort(keys)
         changes = [np.diff(key[order]) != 0 for key in keys]
