@@ -246,7 +246,7 @@ class SCE(_PerClassMetric):
 class RobustECE(ReliabilityMetric):
     """RECE-G: ECE with each confidence spread over the bins by a Gaussian, `raterwise.robust_ece`.
 
-    RECE eqs 6-7.
+    RECE eq 6.
 
     Parameters
     ----------
