@@ -79,9 +79,9 @@ def evaluate_multilabel(
     positives : array-like of shape (N, L), default None
         How many raters saw the finding.
     raters : int or array-like of shape (N, L), default None
-        How many raters looked for it; 1 where `positives` has one answer, 0 or 1, of each case.
+        How many raters looked for it; 1 if `positives` has a single answer, 0 or 1, for each case.
     names : sequence of str, default None
-        The findings' names.
+        Names of the findings.
     metrics : str or sequence of str, default "all"
         "all", names such as "ece,brier" or ["ece", "brier"], or the name of a group of metrics,
         such as "clinical".
@@ -94,7 +94,7 @@ def evaluate_multilabel(
     seed : int, default 0
         Seed of the resamples.
     ratings : array-like of shape (N, L, R), default None
-        What each of R raters said, in place of both counts: 1 or 0; -1 and NaN are no rating.
+        The answer of each of R raters, instead of both counts: 1 or 0; -1 and NaN mean no rating.
     unit : {"cases", "raters", "both"}, default "cases"
         What is a sample of a population: cases (patients, where `groups` names them), raters, or
         both at once. Raters need `ratings`: counts do not say who said what.

@@ -30,7 +30,7 @@ BY_CHANCE = 64
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """An image: what the model says of each voxel, and what each of R raters says.
+    """An image: the model's probabilities and the masks of R raters for each voxel.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Case:
     masks : array-like of shape (R, *spatial) or (R, K, *spatial), or sequence of R arrays
         Label maps with classes 0 … K-1, or one-hot. R may differ from case to case.
     region : array-like of shape (*spatial), default None
-        The voxels to look at; all if left out.
+        The voxels to evaluate; all by default.
     spacing : sequence of float, default None
         The size of a voxel along each spatial axis, in millimetres.
     patient : hashable, default None

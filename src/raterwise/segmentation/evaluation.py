@@ -55,10 +55,10 @@ def evaluate(
     checkpoint: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Return every metric asked for over images that several raters segmented.
+    """Compute the requested metrics over images segmented by several raters.
 
-    Voxels are cases with label histograms: a voxel counts once per rater and is never repeated
-    (MR section 2.3). Memory is that of one image, whatever their number.
+    Voxels are cases with label histograms: a voxel counts once per rater and is never repeated (MR
+    section 2.3). Only one image is in memory at a time.
 
     Parameters
     ----------
@@ -77,11 +77,12 @@ def evaluate(
     num_classes : int, default None
         To check the cases by; by default that of the first case.
     foreground_only : bool, default False
-        Look at voxels that the prediction or any rater calls other than class 0.
+        Evaluate only voxels that the prediction or any rater assigns to a class other than 0.
     boundary_mm : float, default None
-        Look at voxels within so many mm of any rater's boundary; the cases need a `spacing`.
+        Evaluate only voxels within this many mm of any rater's boundary; the cases need a
+        `spacing`.
     ignore_label : int, default None
-        The label of voxels that a rater left out.
+        The label of voxels that a rater did not rate.
     class_names : sequence of str, default None
         Names of the classes.
     unit : {"cases", "raters", "both"}, default "cases"
@@ -125,11 +126,11 @@ def evaluate(
         Leave out images that cannot be used, count them in `data["dropped"]`, and name each in
         `warnings`; otherwise the first is an error.
     client : dask.distributed.Client, default None
-        Its workers measure the images, with the same digits. Give files or functions then; the
-        arrays of a `Case` have to be sent.
+        Measure the images on its workers, with the same digits. Pass files or functions; the arrays
+        of a `Case` have to be sent.
     checkpoint : str or path, default None
-        A folder that keeps what is done of every image, so that a run that was killed goes on;
-        for cases that are files.
+        A folder that stores the results of every image, so that an interrupted run can resume; for
+        cases given as files.
     progress : callable, default None
         Called with a description and the fraction done, where `cases` has a length.
 
