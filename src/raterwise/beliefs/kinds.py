@@ -180,7 +180,7 @@ class DirichletMixtureBelief(Belief):
     samples : array-like of shape (S, N, K)
         The means of the members.
     concentration : float or array-like of shape (S, N)
-        Of each member: the larger, the surer.
+        α0 of each member; the larger, the more certain.
     weights : array-like of shape (S,) or (S, N), default None
         Weights of the members, with sum 1; equal by default.
 

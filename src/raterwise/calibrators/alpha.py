@@ -82,8 +82,8 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     beats_constant_ : bool or None
         Whether the features beat one α0 for all in the cross-validation; None without one.
     cv_l2_, cv_loss_ : ndarray or None
-        The λ to choose from, strongest first, and the mean negative log-likelihood of a label that
-        was left out, less what does not depend on α0.
+        The candidate values of λ, strongest first, and the mean negative log-likelihood of a
+        held-out label, up to terms that do not depend on α0.
     loss_ : float
         The loss at the optimum; infinite if a rater chose a class of probability 0, which does not
         disturb the fit, as that factor of the likelihood does not depend on α0.
@@ -213,7 +213,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         Parameters
         ----------
         features : array of shape (N, D) or (S, N, D), or None
-            As they were for the fit.
+            The features, as in the fit.
         probs : array of shape (N, K), (N,) or (S, N, K), or a belief
             Class probabilities, which stay as they are.
 
@@ -330,7 +330,8 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         Parameters
         ----------
         stored : dict
-            Of this version or the one before, which knew the penalty of the paper alone.
+            The output of `to_dict`, of this version or the one before, which had only the paper's
+            penalty.
 
         Returns
         -------

@@ -163,7 +163,7 @@ class VectorScaling(LinearCalibrator):
     loss_ : float
         The loss at the optimum, penalties included.
     gradient_norm_, n_iter_ : float, int
-        Of the loss with respect to (v, b), and the Newton steps.
+        Norm of the gradient of the loss with respect to (v, b), and the number of Newton steps.
 
     See Also
     --------

@@ -277,7 +277,7 @@ def decision_curve(
     level : float, default 0.95
         Confidence level of the intervals.
     seed : int, default 0
-        Of the blocks into which more than 4,096 patients or cases are pooled.
+        Seed of the blocks into which more than 4,096 patients or cases are pooled.
     on_unrated : {"error", "drop"}, default "error"
         Whether unrated cases are an error or are left out.
 

@@ -38,7 +38,7 @@ class Source:
     layout : str
         What the path must hold.
     raters : str
-        Who said what.
+        The raters.
     licence : str
         Under which it is published.
     where : str

@@ -168,7 +168,7 @@ def read_chaksu(folder: str | PathLike[str], structure: str = "Disc") -> Dataset
         6.0_Glaucoma_Decision/Glaucoma_Decision_Comparison_CAMERA_majority.csv (Images, Expert.1 …
         Expert.5), for the cameras Bosch, Forus and Remidio. What is not there is left out.
     structure : {"Disc", "Cup"}, default "Disc"
-        Which outlines.
+        The outlines to read.
 
     Returns
     -------

@@ -110,7 +110,7 @@ def robust_ece_mixture(
     components : int, default 3
         How many Gaussians a mixture has.
     seed : int, default 0
-        Of the fit of the mixtures.
+        Seed of the fit of the mixtures.
     bins : int, default 15
         Number of equal-width bins.
     mixtures : tuple of three array-like of shape (N, components), default None

@@ -33,9 +33,9 @@ class CaseFiles:
     mask : Path, default None
         The file of the region to look at.
     patient : str, default None
-        Whose image it is.
+        The patient of the image.
     spacing : tuple of float, default None
-        Of a voxel in mm along each axis of the array, where the files do not say.
+        Size of a voxel in mm along each axis of the array, if the files do not contain it.
     rater_names : tuple of str, default None
         Who drew each of the masks.
     values : tuple of (str, str), default ()

@@ -96,8 +96,8 @@ def evaluate_multilabel(
     ratings : array-like of shape (N, L, R), default None
         The answer of each of R raters, instead of both counts: 1 or 0; -1 and NaN mean no rating.
     unit : {"cases", "raters", "both"}, default "cases"
-        What is a sample of a population: cases (patients, where `groups` names them), raters, or
-        both at once. Raters need `ratings`: counts do not say who said what.
+        What is treated as a random sample: cases (patients, with `groups`), raters, or both. Raters
+        need `ratings`, because counts do not identify them.
     bins : int or array-like, default 15
         Number of equal-width bins, or their edges from 0 to 1, for every binned metric.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
@@ -121,7 +121,7 @@ def evaluate_multilabel(
     subgroups : mapping of str to array-like, data frame, or array-like of shape (N,), default None
         What tells cases apart: {"scanner": values}, as in `evaluate`.
     subgroup_metrics : str or sequence of str, default None
-        Of the metrics asked for, those to make in every level.
+        The metrics to compute in every level, out of those requested.
     target_prevalence, source_prevalence : float or array-like of shape (L,), default None
         How frequent each finding is in use, and where its probabilities are right, as in
         `evaluate`; one number is for all of them.

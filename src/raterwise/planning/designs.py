@@ -104,9 +104,9 @@ class StudyPlan:
         budget : float
             By default a number of readings.
         case_cost : float, default 0.0
-            Of a new case, besides its readings.
+            Cost of a new case, without its readings.
         reading_cost : float, default 1.0
-            Of one label.
+            Cost of one label.
 
         Returns
         -------
@@ -144,9 +144,9 @@ class StudyPlan:
         budget : float
             By default a number of readings.
         case_cost : float, default 0.0
-            Of a new case, besides its readings.
+            Cost of a new case, without its readings.
         reading_cost : float, default 1.0
-            Of one label.
+            Cost of one label.
 
         Returns
         -------

@@ -63,13 +63,13 @@ def plan(
     metric : str
         The name of a metric.
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities of the pilot; (N,) are those of class 1 of two.
+        Class probabilities of the pilot; with shape (N,), the probability of class 1 of two.
     labels : Labels
         The labels of the pilot. Some cases need two labels, to separate raters from cases.
     cases, raters : sequence of int, default (100, 200, 500, 1000) and (1, 2, 3, 5)
         Every combination is a design. A design with fewer raters than the metric needs is left out.
     seed : int, default 0
-        Of the simulation.
+        Seed of the simulation.
     groups : array-like of shape (N,), default None
         The patient of each case of the pilot.
     weights : array-like of shape (N,), default None

@@ -42,7 +42,7 @@ def as_csv(comparison: Any, findings: Mapping[str, Any] | None = None) -> str:
     comparison : Comparison
         The result of `compare`.
     findings : mapping of str to Comparison, optional
-        Of each finding: they follow the means, which have no finding.
+        The estimates of each finding; they follow the means, which have no finding.
 
     Returns
     -------

@@ -20,7 +20,7 @@ class Estimate:
     Parameters
     ----------
     name : str
-        Of the metric.
+        Name of the metric.
     value : float or None
         None if the metric is undefined.
     low, high : float, default None
@@ -115,7 +115,7 @@ class LevelDifference:
     metric : str
         Name of the metric.
     difference : float
-        Of the level minus all other cases.
+        The value of the level minus that of all other cases.
     low, high : float, default None
         The ends of its interval.
     p_value : float, default None

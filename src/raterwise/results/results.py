@@ -47,9 +47,10 @@ class Results(Exports, Mapping[str, Estimate]):
     curves : mapping
         The tables behind the charts, as written by `raterwise.curves`.
     versions : mapping of str to str
-        Of what computed them, where they were read from a file; otherwise of what is running.
+        The versions of the software that computed the results, if they were read from a file;
+        otherwise of the running software.
     case_names : tuple of str
-        Of images, where each has values of its own.
+        Names of the images, if each has its own values.
     per_case : mapping of str to ndarray
         For each metric, one value per image; NaN if it is undefined.
     per_class : mapping of str to tuple of float

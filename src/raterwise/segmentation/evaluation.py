@@ -86,12 +86,12 @@ def evaluate(
     class_names : sequence of str, default None
         Names of the classes.
     unit : {"cases", "raters", "both"}, default "cases"
-        What is a sample of a population: images (patients, where cases name them), raters, or both
-        at once. With raters every panel of them that the resamples draw is measured (3 raters: 10
-        panels, 5: 126), and the time grows with it.
+        What is treated as a random sample: images (patients, if cases name them), raters, or both.
+        With raters, every panel that the resamples draw is measured (3 raters: 10 panels, 5: 126),
+        so it takes longer.
     raters : sequence of str, default None
-        Who drew the masks, in their order, the same in every image, for the provenance of the
-        results; needed where raters are resampled and the images do not name them (`Case.raters`).
+        Who drew the masks, in their order, the same in every image. This is recorded in the
+        provenance, and needed to resample raters if the images do not name them (`Case.raters`).
     bins : int or array-like, default 15
         Number of equal-width bins, or their edges from 0 to 1, for every binned metric.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
@@ -105,8 +105,8 @@ def evaluate(
     options : mapping of str to mapping, default None
         Options of individual metrics: {"robust_ece": {"sigma": 0.05}}.
     resamples : int, default 1000
-        How many of the patients, or of the images where cases name no patient; 0 gives values
-        without intervals.
+        Number of resamples of the patients, or of the images if cases name no patients; 0 gives
+        values without intervals.
     level : float, default 0.95
         Confidence level of the intervals.
     seed : int, default 0
@@ -119,7 +119,7 @@ def evaluate(
         What tells images apart, one value per image: {"scanner": values}. The metrics are made
         within each level and compared with those of all other images: `results.subgroups`.
     subgroup_metrics : str or sequence of str, default None
-        Of the metrics asked for, those to make in every level, as in `raterwise.evaluate`.
+        The metrics to compute in every level, out of those requested, as in `raterwise.evaluate`.
     threads : int, default None
         Number of threads; by default one per core.
     skip_bad : bool, default False

@@ -107,7 +107,8 @@ def subsample_curve(
     metric : str or callable
         The name of a metric, such as "ece", or any function of (probs, labels).
     probs : array-like of shape (N, K) or (N,), or a belief
-        Class probabilities; (N,) are those of class 1 of two. RECE-M needs an `EnsembleBelief`.
+        Class probabilities; with shape (N,), the probability of class 1 of two. RECE-M needs an
+        `EnsembleBelief`.
     labels : Labels or array-like of shape (N,)
         The raters' labels, or one class per case.
     fractions : sequence of float, default (0.01, 0.05, 0.1, 0.25, 0.5, 1)

@@ -78,7 +78,8 @@ def total_variation(
     metric : str or callable
         The name of a metric, such as "ece", or any function of (probs, labels).
     probs : array-like of shape (N, K) or (N,), or a belief
-        Class probabilities; (N,) are those of class 1 of two. RECE-M needs an `EnsembleBelief`.
+        Class probabilities; with shape (N,), the probability of class 1 of two. RECE-M needs an
+        `EnsembleBelief`.
     labels : Labels or array-like of shape (N,)
         The raters' labels, or one class per case.
     start : float, default 0.2

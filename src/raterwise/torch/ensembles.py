@@ -177,7 +177,7 @@ def test_time_augmentation(
     inputs : Tensor or DataLoader
         (N, …), or batches of it; a loader must not shuffle.
     transforms : function or sequence of functions
-        Of an image (C, H, W); several are applied in turn.
+        Transforms of an image (C, H, W); several are applied in turn.
     samples : int, default 10
         S, the number of draws of each image.
     seed : int, default 0
