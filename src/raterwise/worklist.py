@@ -35,7 +35,7 @@ FIXED = ("rank", "case", "disagreement", "expected_gain", "top_class", "top_prob
 
 @dataclass(frozen=True, eq=False)
 class Worklist:
-    """Cases, the most worthwhile first, with what would be believed after each answer.
+    """Cases ranked by the value of another label, with the belief after each possible answer.
 
     Attributes
     ----------

@@ -77,7 +77,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve(Table):
-    """Predicted against observed frequency, bin by bin; NaN where a bin is empty.
+    """Observed against predicted frequency, bin by bin; NaN if a bin is empty.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class ReliabilityCurve(Table):
 
 @dataclass(frozen=True, eq=False)
 class ThresholdCurve(Table, CCCCurve):
-    """What is accepted and rejected when confidence >= threshold is accepted.
+    """Accepted and rejected predictions at each threshold on the confidence.
 
     Counts are of annotations, as in AUCCC: a prediction that two of three raters share is right
     twice and wrong once.

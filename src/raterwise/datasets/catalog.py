@@ -285,7 +285,7 @@ SOURCES: dict[str, Source] = {
 
 
 def read(name: str, path: str | PathLike[str], **options: Any) -> Dataset:
-    """Return a public data set from its files, by its name.
+    """Read a public data set from its files, by name.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ TextArray = NDArray[np.str_]
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """The N cases of a public data set, and what people said of them.
+    """The N cases of a public data set with their labels.
 
     What a data set does not have is None or empty. Image files are named, not opened.
 

@@ -221,7 +221,7 @@ def read_svhn(
 
 
 class MedMnistPart(NamedTuple):
-    """The images of one part of the split, and what is on them.
+    """The images of one part of the split and their labels.
 
     Attributes
     ----------
@@ -273,7 +273,7 @@ class MedMnist(NamedTuple):
 
 
 def read_medmnist(npz: str | PathLike[str]) -> MedMnist:
-    """Return what an official file of MedMNIST holds: `train_images`, `train_labels`, ….
+    """Return the contents of an official MedMNIST file: `train_images`, `train_labels`, ….
 
     Parameters
     ----------

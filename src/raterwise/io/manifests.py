@@ -91,7 +91,7 @@ def read_manifest(
     values: Sequence[str] = (),
     axes: str | None = None,
 ) -> list[CaseFiles]:
-    r"""Return the images that a table lists: case, probabilities, raters and what else is known.
+    r"""Read a manifest: the images listed in a table.
 
     `raters` are paths or patterns (`masks/c1_*.png`) joined by ";". Paths are relative to the
     manifest. `mask`, `patient`, `spacing` (mm along each axis, joined by ";", where the files do

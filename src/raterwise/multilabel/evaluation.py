@@ -63,7 +63,7 @@ def evaluate_multilabel(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Return every metric as its mean over the findings, and of every finding, with intervals.
+    """Compute metrics for each of several findings, and their means, with intervals.
 
     Each of the L findings is a yes-or-no task of its own; calibration errors ask about the
     positive class unless a `question` is given. AUCCC and its kin are about the decision, which is

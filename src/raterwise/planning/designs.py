@@ -18,7 +18,7 @@ HARDLY = 0.02
 
 @dataclass(frozen=True)
 class Design:
-    """A study of so many cases with so many raters each, and what to expect of it.
+    """A study design: numbers of cases and raters, with its expected interval width and bias.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Design:
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """The designs that were asked about.
+    """The study designs with their expected interval widths.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class _Decisions:
 
 
 class DecisionDisplay(_Decisions):
-    """The decision curve: net benefit of the model, of one more rater, of everybody, of nobody.
+    """The decision curve: net benefit of the model, of one more rater, and of treating all or none.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class DecisionDisplay(_Decisions):
 
 
 class OutcomeDisplay(_Decisions):
-    """How the probabilities are distributed where raters say yes and where they say no.
+    """The distribution of the probabilities for labels of yes and of no.
 
     Parameters
     ----------

@@ -288,7 +288,7 @@ class CCCDisplay(_ConfidenceDisplay):
 
 
 class RiskCoverageDisplay(_ConfidenceDisplay):
-    """The risk-coverage curve: how often the accepted predictions are wrong.
+    """The risk-coverage curve: the error rate among the accepted predictions.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ Row = tuple[Sequence[str], Estimate]
 
 
 def as_csv(comparison: Any, findings: Mapping[str, Any] | None = None) -> str:
-    """Return every difference with every digit, one line each.
+    """Return every difference in full precision, one line each.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def disagreement_map(
     region: ArrayLike | None = None,
     step: float = 0.0,
 ) -> FloatArray:
-    """Return the probability that two raters differ about each voxel.
+    """Return the probability that two raters disagree about each voxel.
 
     1 - Σ_k p_k² (LH eq 17), times α0 / (α0 + 1) for a Dirichlet belief of concentration α0
     (LH eq 19). float32, as an image viewer wants it.

@@ -80,10 +80,10 @@ def evaluate_stream(
     progress: Progress | None = None,
     **columns: Any,
 ) -> Results:
-    """Return what `evaluate` does of tables that need not fit into memory.
+    """Compute the metrics of `evaluate` for tables that do not fit into memory.
 
-    Each Parquet row group, or run of Zarr chunks, is read once, summarised and forgotten. Metrics
-    of ranks, quantiles and kernels come from fine cells and say how far they may be from the exact
+    Each Parquet row group, or run of Zarr chunks, is read once and summarised. Metrics of ranks,
+    quantiles and kernels are computed from fine cells, and state how far they may be from the exact
     value (`bound`). Patients or cases are pooled into 512 blocks for the intervals.
 
     Parameters

@@ -35,7 +35,7 @@ def identity(plan: BinPlan) -> tuple[object, ...]:
 
 
 class TableMetric(Metric):
-    """A metric whose state is one or more tables of sums; what the metrics here share.
+    """The base of the metrics here: a metric with tables of sums as its state.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ def dirichlet_multinomial_nll(log_alpha: Tensor, probs: Tensor, counts: Tensor) 
 
 
 class AlphaHead:
-    """Find α0 of each case by a network of the features, fitted to several raters (LH eq 50).
+    """Estimate α0 of each case with a network on the features, fitted to several raters (LH eq 50).
 
     Parameters
     ----------
