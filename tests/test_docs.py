@@ -128,3 +128,16 @@ def test_the_commands_of_the_five_minutes(tmp_path: Path, monkeypatch: pytest.Mo
         assert shown and " ".join(shown.split()) in " ".join(done.output.split()), done.output
     assert json.loads((tmp_path / "results.json").read_text())["schema_version"]
     assert "Over-confident" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_reference_does_not_show_what_python_says_of_a_tuple() -> None:
+    """A constant has its value on its page, and not the docstring of its type in the table."""
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    code = "import make_site_pages as m; print(m.api_pages()['raterwise_torch_losses'])"
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, 'tools'); {code}"]
+    page = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    table, _, entries = page.partition(".. autosummary::")[2].partition("..")
+    assert "focal_loss" in table and "FLSD_53" not in table
+    assert (
+        "py:data:: raterwise.torch.losses.FLSD_53\n   :value: ((0.2, 5.0), (0.5, 3.0))" in entries
+    )

@@ -96,8 +96,9 @@ def api_page(title: str, module: str, names: list[str], words: str | None) -> st
         lines += [words.splitlines()[0], ""]
     names = sorted(names, key=lambda name: inspect.isclass(getattr(import_module(module), name)))
     lines += [".. autosummary::", "   :nosignatures:", ""]
-    lines += [f"   {name}" for name in names]
     owner = import_module(module)
+    # Of a constant the table would give the docstring of its type.
+    lines += [f"   {name}" for name in names if callable(getattr(owner, name))]
     for name in names:
         lines += ["", *entry(module, name, getattr(owner, name))]
     return "\n".join(lines) + "\n"
@@ -128,5 +129,6 @@ def entry(module: str, name: str, value: Any) -> list[str]:
         shown = [] if kind == "exception" else members(value)
         listed = [f"   :members: {', '.join(shown)}"] if shown else []
         return [f".. auto{kind}:: {module}.{name}", *listed]
-    kind = "function" if callable(value) else "data"
-    return [f".. auto{kind}:: {module}.{name}"]
+    if callable(value):
+        return [f".. autofunction:: {module}.{name}"]
+    return [f".. py:data:: {module}.{name}", f"   :value: {value!r}"]

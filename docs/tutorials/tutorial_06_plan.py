@@ -37,13 +37,15 @@ for design in plan.designs:
 # A second reader per nodule helps less than another nodule. With a budget of 800, at a cost of 1
 # per reading:
 
-print(plan.best(budget=800))
+best = plan.best(budget=800)
+print(f"{best.cases} cases, {best.raters} per case: interval {best.width:.3f} wide")
 
 # %%
 # But a new case costs more than a reading: someone must recruit, scan and follow up the patient. If
 # a case costs as much as ten readings, more readers per case are the better choice:
 
-print(plan.best(budget=4000, case_cost=10.0))
+best = plan.best(budget=4000, case_cost=10.0)
+print(f"{best.cases} cases, {best.raters} per case: interval {best.width:.3f} wide")
 
 # %%
 # There is no such formula for a calibration error. Instead, studies are simulated from a model of

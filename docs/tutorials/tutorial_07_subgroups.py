@@ -50,7 +50,7 @@ for found in results.subgroups:
         )
 
 # %%
-# The sizes differ and the scanners do not. The same in a picture:
+# The sizes differ in the Brier score; the scanners do not differ. The same in a picture:
 
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 rw.plots.SubgroupDisplay.from_results(results, metric="brier", ax=ax)

@@ -52,7 +52,8 @@ for metric, shares in comparison.ranking.items():
 
 # %%
 # Overlapping intervals of two models say little, because both values move together from one
-# resample to the next. The interval of the difference is much shorter than either:
+# resample to the next. The interval of the difference is much shorter than either. (Both panels
+# below have the same scale.)
 
 pair = comparison.difference("brier", "as it is", "scaled")
 rows = [(name, comparison.models[name]["brier"]) for name in ("as it is", "scaled")]
@@ -66,3 +67,6 @@ right.plot([pair.low, pair.high], [0, 0], "C1", linewidth=3)
 right.plot(pair.difference, 0, "o", color="C1")
 right.axvline(0, color="0.5", linestyle=":")
 right.set(yticks=[], ylim=(-0.7, 0.7), title="the difference")
+middle = np.mean([estimate.value for _, estimate in rows])
+left.set(xlim=(middle - 0.045, middle + 0.045))  # both panels have one scale
+right.set(xlim=(pair.difference - 0.045, pair.difference + 0.045))

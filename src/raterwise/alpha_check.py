@@ -40,7 +40,7 @@ class AlphaCheck:
     epistemic_loss : Estimate
         EL. Where it is above 0, a finite α0 improves probabilities after an expert's label.
     helps : bool or None
-        Whether the interval of `excess` is above 0, or below; None where it holds 0.
+        Whether the interval of `excess` is above 0 or below; None if it contains 0.
     least_concentration : float
         The least α0 with which predicted disagreement is no worse than without; infinite where
         none is.

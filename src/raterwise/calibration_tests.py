@@ -148,7 +148,7 @@ def kernel_calibration_test(
         all classes; or is the whole vector right, by pairs of cases, whose time grows with the
         square of the cases.
     bandwidth : float, default 0.4
-        Of the Laplace kernel.
+        Bandwidth of the Laplace kernel.
     draws : int, default 1000
         How many.
     seed : int, default 0

@@ -226,7 +226,7 @@ def augrc(
 
 
 def io_auroc(inside: ArrayLike, outside: ArrayLike) -> float:
-    """Return how well confidence tells in- from out-of-distribution cases (CCC section 4.3).
+    """Return how well confidence separates in- and out-of-distribution cases (CCC section 4.3).
 
     Parameters
     ----------

@@ -87,8 +87,8 @@ def evaluate(
     seed : int, default 0
         Seed for everything random; the same seed gives the same digits with any number of threads.
     unit : {"cases", "raters", "both"}, default "cases"
-        What is a sample of a population: cases (patients, where `groups` names them), raters, or
-        both at once; best where it is known who said what.
+        What is treated as a random sample: cases (patients, with `groups`), raters, or both; best
+        if it is known who gave each rating.
     bins : int or array-like, default 15
         Number of equal-width bins, or their edges from 0 to 1, for every binned metric.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None

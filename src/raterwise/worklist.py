@@ -35,7 +35,7 @@ FIXED = ("rank", "case", "disagreement", "expected_gain", "top_class", "top_prob
 
 @dataclass(frozen=True, eq=False)
 class Worklist:
-    """Cases, the most worthwhile first, with what would be believed after each answer.
+    """Cases ranked by the value of another label, with the belief after each possible answer.
 
     Attributes
     ----------
@@ -207,13 +207,12 @@ def worklist(
     *,
     class_names: Sequence[str] | None = None,
 ) -> Worklist:
-    """Return the cases in the order in which another expert's label is worth most.
+    """Rank the cases by how much another expert's label is worth.
 
     Parameters
     ----------
     belief : PointBelief, EnsembleBelief, DirichletBelief or DirichletMixtureBelief
-        What is believed of the cases, after the labels that are already there
-        (`belief.posterior(labels)`).
+        The belief about each case, given the existing labels (`belief.posterior(labels)`).
     case_ids : sequence, default None
         Their names; the row numbers if left out.
     by : {"gain", "disagreement"}, default "gain"

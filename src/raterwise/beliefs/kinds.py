@@ -54,11 +54,11 @@ class EnsembleBelief(Belief):
     Parameters
     ----------
     samples : array-like of shape (S, N, K)
-        From Monte-Carlo dropout, test-time augmentation or several networks. Of two classes (S, N)
-        will do: the probability of class 1. Rows that sum to 1 are refused there: they look like
-        class probabilities (N, K) of one prediction.
+        Draws from Monte-Carlo dropout, test-time augmentation or several networks. For two classes
+        (S, N) is enough: the probability of class 1. Rows that sum to 1 are then refused, because
+        they look like the class probabilities (N, K) of one prediction.
     weights : array-like of shape (S,) or (S, N), default None
-        Of the members, summing to 1; equal if left out.
+        Weights of the members, with sum 1; equal by default.
 
     See Also
     --------
@@ -127,7 +127,7 @@ class DirichletBelief(Belief):
     probs : array-like of shape (N, K) or (N,)
         f; (N,) are the probabilities of class 1 of two.
     concentration : float or array-like of shape (N,)
-        α0: the larger, the surer.
+        α0; the larger, the more certain.
 
     See Also
     --------
@@ -180,9 +180,9 @@ class DirichletMixtureBelief(Belief):
     samples : array-like of shape (S, N, K)
         The means of the members.
     concentration : float or array-like of shape (S, N)
-        Of each member: the larger, the surer.
+        α0 of each member; the larger, the more certain.
     weights : array-like of shape (S,) or (S, N), default None
-        Of the members, summing to 1; equal if left out.
+        Weights of the members, with sum 1; equal by default.
 
     See Also
     --------

@@ -33,31 +33,31 @@ from raterwise.types import FloatArray
 
 
 class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Find the concentration α0 of each case's class probabilities from several raters (LH eq 50).
+    """Estimate the concentration α0 of each case's probabilities from several raters (LH eq 50).
 
     log α0 = a + b·x minimises, over cases i with n_i labels y_i,
 
         -1/Σ n_i Σ_i log DirMult(y_i | α0_i f_i) + λ Σ_d (s_d b_d)²
 
     where s_d is the standard deviation of feature d. By default λ is chosen by cross-validation,
-    from "almost none" to "one α0 for all cases" (λ = ∞), so that many useless features do no harm
-    and few useful ones are not held back. Solved by L-BFGS with the exact gradient and Newton
-    steps, to a gradient norm of 1e-8: the same digits every time, with any number of threads.
+    from almost none to one α0 for all cases (λ = ∞), so that many useless features do no harm and a
+    few useful ones are not suppressed. The solver is L-BFGS with the exact gradient and Newton
+    steps, to a gradient norm of 1e-8, and gives the same digits with any number of threads.
     Repeated and constant features do no harm. (`raterwise.torch.alpha` has a head that is not
     linear in the features.)
 
     Parameters
     ----------
     l2 : float or "cv", default "cv"
-        λ. "cv" takes the λ under which labels that were left out are most likely; features that do
-        not beat one α0 for all by a standard error are not used, and a warning says so. With 0
-        nothing is held back, and α0 may run off to 0 or ∞ where raters all agree. `numpy.inf` is
-        one α0 for all.
+        λ. "cv" chooses the λ that makes the held-out labels most likely; features that do not beat
+        a single α0 by one standard error are not used, and a warning says so. With 0 there is no
+        penalty, and α0 may diverge to 0 or ∞ if raters all agree. `numpy.inf` gives a single α0 for
+        all cases.
     penalty : {"coefficients", "paper"}, default "coefficients"
-        What λ holds back. "coefficients" is as above; log α0 of the average case has nothing but a
-        normal prior of standard deviation 5, which counts less than one case. "paper" is LH eq 50,
-        λ/N Σ_i (log α0_i)², which draws every α0 towards 1, however many cases there are; the
-        paper has λ = 0.005.
+        What λ penalises. "coefficients" is as above; log α0 of the average case has only a normal
+        prior of standard deviation 5, which counts less than one case. "paper" is LH eq 50, λ/N Σ_i
+        (log α0_i)², which draws every α0 towards 1 however many cases there are; the paper uses λ =
+        0.005.
     weighting : {"paper", "per_case"}, default "paper"
         "paper" is eq 50; "per_case" is the authors' released loss, mean_i (n_i/n̄) NLL_i in the
         first term, in which a case counts in proportion to n_i twice.
@@ -82,8 +82,8 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     beats_constant_ : bool or None
         Whether the features beat one α0 for all in the cross-validation; None without one.
     cv_l2_, cv_loss_ : ndarray or None
-        The λ to choose from, strongest first, and the mean negative log-likelihood of a label that
-        was left out, less what does not depend on α0.
+        The candidate values of λ, strongest first, and the mean negative log-likelihood of a
+        held-out label, up to terms that do not depend on α0.
     loss_ : float
         The loss at the optimum; infinite if a rater chose a class of probability 0, which does not
         disturb the fit, as that factor of the likelihood does not depend on α0.
@@ -150,7 +150,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Fit to what several raters said.
+        """Fit α0 to the labels of several raters.
 
         Parameters
         ----------
@@ -209,12 +209,12 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def predict(
         self, features: ArrayLike | None, *, probs: ArrayLike | Belief
     ) -> DirichletBelief | DirichletMixtureBelief:
-        """Return how sure to be of the class probabilities of each case.
+        """Return the belief for each case.
 
         Parameters
         ----------
         features : array of shape (N, D) or (S, N, D), or None
-            As they were for the fit.
+            The features, as in the fit.
         probs : array of shape (N, K), (N,) or (S, N, K), or a belief
             Class probabilities, which stay as they are.
 
@@ -331,7 +331,8 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         Parameters
         ----------
         stored : dict
-            Of this version or the one before, which knew the penalty of the paper alone.
+            The output of `to_dict`, of this version or the one before, which had only the paper's
+            penalty.
 
         Returns
         -------

@@ -35,7 +35,7 @@ def alpha_calibration_loss(
     Parameters
     ----------
     belief : DirichletBelief
-        Of N cases.
+        The belief about N cases.
     labels : Labels, or array of shape (N,)
         The raters' labels.
     l2 : float, default 0.005

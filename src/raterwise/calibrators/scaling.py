@@ -35,12 +35,12 @@ FORMS = ("full", "diagonal", "fixed_diagonal")
 class TemperatureScaling(Calibrator):
     """Divide the logits by a temperature, softmax(u / T) (Guo et al. 2017; LH appendix D.1).
 
-    T > 0 has the largest multinomial likelihood of the labels (LH eq 82), found from its first
-    three derivatives. It never changes the predicted class. Classes may be missing from the labels.
+    T > 0 maximises the multinomial likelihood of the labels (LH eq 82). It never changes the
+    predicted class. Classes may be missing from the labels.
 
-    Where every rater chose the class of the largest logit, the likelihood grows for ever as T -> 0,
-    and where the logits say less about the labels than nothing, as T -> ∞: there is no best T, a
-    warning says so, and T is taken from where the loss changes by less than 1e-8 per unit of log T.
+    If every rater chose the class of the largest logit, the likelihood keeps growing as T -> 0; if
+    the logits are worse than uninformative, as T -> ∞. There is then no best T. A warning says so,
+    and T is taken where the loss changes by less than 1e-8 per unit of log T.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class VectorScaling(LinearCalibrator):
     loss_ : float
         The loss at the optimum, penalties included.
     gradient_norm_, n_iter_ : float, int
-        Of the loss with respect to (v, b), and the Newton steps.
+        Norm of the gradient of the loss with respect to (v, b), and the number of Newton steps.
 
     See Also
     --------

@@ -45,7 +45,7 @@ class Comparison:
     models : mapping of str to Results
         By the model's name.
     differences : tuple of Difference
-        Of every pair of models, metric by metric.
+        The differences of every pair of models, metric by metric.
     ranking : mapping of str to mapping of str to float
         For each metric, the share of resamples in which each model is the best.
     provenance : mapping, default {}
@@ -327,7 +327,7 @@ class Comparison:
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow"}, default None
-            Whose frame; by default of the first of these that is installed.
+            The data frame library; by default the first of these that is installed.
 
         Returns
         -------

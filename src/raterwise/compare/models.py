@@ -83,8 +83,8 @@ def compare(
     seed : int, default 0
         Seed of the resamples.
     unit : {"cases", "raters", "both"}, default "cases"
-        What is a sample of a population: cases (patients, where `groups` names them), raters, or
-        both at once, drawn for all models together.
+        What is treated as a random sample: cases (patients, with `groups`), raters, or both, drawn
+        for all models together.
     bins : int or array-like, default 15
         Number of equal-width bins, or their edges from 0 to 1, for every binned metric.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None

@@ -57,7 +57,7 @@ def calibration_curve(
     smooth : bool, default True
         Whether to smooth; otherwise the bins alone are the curve.
     bins : int or array-like, default 15
-        Of the binned curve that comes with it: how many of equal width, or their edges.
+        Number of equal-width bins, or their edges, for the binned curve that comes with it.
     positive : int, default None
         The class that the curve is about; class 1 of two by default.
     per : {"annotation", "case"}, default "annotation"
@@ -80,7 +80,7 @@ def calibration_curve(
     resamples : int, default 1000
         How many, for the bands; 0 for none.
     level : float, default 0.95
-        Of confidence, place by place.
+        Pointwise confidence level of the band.
     seed : int, default 0
         Seed of the resamples.
     on_unrated : {"error", "drop"}, default "error"

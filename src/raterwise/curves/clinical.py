@@ -245,7 +245,7 @@ def decision_curve(
     seed: int = 0,
     on_unrated: OnUnrated = "error",
 ) -> Any:
-    """Return what acting on the model is worth at every threshold, and what a rater would be worth.
+    """Return the net benefit of acting on the model, and on a rater, at every threshold.
 
     The net benefit of acting where p >= t is TP / n - FP / n · t / (1 - t): whoever acts from t on
     holds a false alarm for t / (1 - t) of a find. Treating all and treating none come with it, and
@@ -277,7 +277,7 @@ def decision_curve(
     level : float, default 0.95
         Confidence level of the intervals.
     seed : int, default 0
-        Of the blocks into which more than 4,096 patients or cases are pooled.
+        Seed of the blocks into which more than 4,096 patients or cases are pooled.
     on_unrated : {"error", "drop"}, default "error"
         Whether unrated cases are an error or are left out.
 

@@ -21,7 +21,7 @@ class Band(Table):
     value : array of shape (T,)
         The value.
     low, high : arrays of shape (T,)
-        Its interval; NaN where there was no resampling.
+        The interval; NaN without resampling.
     """
 
     value: FloatArray
@@ -77,14 +77,14 @@ class DecisionCurve(Table):
     thresholds : array of shape (T,)
         0.01, 0.02, … 0.99.
     model : OperatingPoints
-        Of acting on the model's probability.
+        Net benefit of acting on the model's probability.
     raters : OperatingPoints or None
-        Of acting on what one more rater says, judged by the others; None where no case has two
-        labels.
+        Net benefit of acting on one more rater's label, evaluated against the others; None if no
+        case has two labels.
     prevalence : float
         The part of the labels that is of the positive class.
     edges : array of shape (T + 2,)
-        Of the bins of `positives` and `negatives`.
+        Edges of the bins of `positives` and `negatives`.
     positives, negatives : arrays of shape (T + 1,)
         How the probabilities are distributed over the labels of the positive class and over the
         others: parts of all labels.

@@ -145,7 +145,7 @@ def threshold_curve(
     seed: int = 0,
     on_unrated: OnUnrated = "error",
 ) -> ThresholdCurve:
-    """Return what each threshold on the confidence accepts and rejects (CCC section 2.2).
+    """Return the accepted and rejected predictions at each confidence threshold (CCC section 2.2).
 
     Whole patients (or cases) are resampled for the bands. That of the CCC is pointwise: between
     the quantiles, over the resamples, of the right predictions accepted when as many of the wrong

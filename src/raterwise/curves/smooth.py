@@ -33,9 +33,9 @@ class CalibrationCurve(Table):
     observed : array of shape (m,)
         The smoothed frequency among the raters; as in R not confined to [0, 1].
     low, high : arrays of shape (m,)
-        The band; NaN where there was no resampling.
+        The band; NaN without resampling.
     level : float
-        Of confidence, place by place.
+        Pointwise confidence level of the band.
     binned : ReliabilityCurve or None
         The same in bins, where it was asked for.
 

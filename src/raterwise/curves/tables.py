@@ -77,14 +77,14 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve(Table):
-    """Predicted against observed frequency, bin by bin; NaN where a bin is empty.
+    """Observed against predicted frequency, bin by bin; NaN if a bin is empty.
 
     Attributes
     ----------
     name : str
         What the event is: "top label", a class, "disagreement".
     edges : array of shape (bins + 1,)
-        Of the bins.
+        Edges of the bins.
     cases : array of shape (bins,)
         How many fall into each.
     share : array of shape (bins,)
@@ -94,7 +94,7 @@ class ReliabilityCurve(Table):
     observed : array of shape (bins,)
         The frequency among the raters.
     low, high : arrays of shape (bins,)
-        The interval of the observed frequency; NaN where there was no resampling.
+        The interval of the observed frequency; NaN without resampling.
     level : float
         Confidence level of the intervals.
     gap : float
@@ -133,7 +133,7 @@ class ReliabilityCurve(Table):
 
 @dataclass(frozen=True, eq=False)
 class ThresholdCurve(Table, CCCCurve):
-    """What is accepted and rejected when confidence >= threshold is accepted.
+    """Accepted and rejected predictions at each threshold on the confidence.
 
     Counts are of annotations, as in AUCCC: a prediction that two of three raters share is right
     twice and wrong once.
@@ -147,10 +147,10 @@ class ThresholdCurve(Table, CCCCurve):
     accepted_cases : array of shape (T,)
         How many cases are accepted.
     rate_low, rate_high : arrays of shape (T,) or None
-        The interval of the part of the right predictions that is accepted (the CCC's y) where as
-        many of the wrong ones are; None where there was no resampling.
+        The interval of the share of right predictions accepted (the CCC's y) for the same share of
+        wrong ones; None without resampling.
     risk_low, risk_high : arrays of shape (T,) or None
-        The interval of the risk at this threshold; None where there was no resampling.
+        The interval of the risk at this threshold; None without resampling.
 
     See Also
     --------

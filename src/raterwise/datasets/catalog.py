@@ -38,7 +38,7 @@ class Source:
     layout : str
         What the path must hold.
     raters : str
-        Who said what.
+        The raters.
     licence : str
         Under which it is published.
     where : str
@@ -285,7 +285,7 @@ SOURCES: dict[str, Source] = {
 
 
 def read(name: str, path: str | PathLike[str], **options: Any) -> Dataset:
-    """Return a public data set from its files, by its name.
+    """Read a public data set from its files, by name.
 
     Parameters
     ----------

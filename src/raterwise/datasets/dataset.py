@@ -18,22 +18,22 @@ TextArray = NDArray[np.str_]
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """The N cases of a public data set, and what people said of them.
+    """The N cases of a public data set with their labels.
 
     What a data set does not have is None or empty. Image files are named, not opened.
 
     Attributes
     ----------
     name : str
-        Of the data set.
+        Name of the data set.
     names : tuple of str
         What each case is called there.
     labels : Labels or None
-        What the raters said, where there is one question.
+        The raters' labels, if there is a single question.
     findings : mapping of str to Labels
         The same for several yes-or-no questions, by finding; class 1 is "present".
     patients : array of str of shape (N,) or None
-        Whose case it is: resample patients, and keep them on one side of a split.
+        The patient of each case. Resample patients, and keep each on one side of a split.
     parts : array of str of shape (N,) or None
         The official split: train, validation, test.
     images : array of shape (N, ...) or None

@@ -57,7 +57,7 @@ def read_kaggle_dr(
         (image, level, Usage), which Kaggle published afterwards; and, where you have them, the
         photographs in train or test, such as 10_left.jpeg.
     part : {"train", "test"}, default "train"
-        Which photographs.
+        The photographs to read.
 
     Returns
     -------

@@ -39,7 +39,7 @@ class LabelledImages(NamedTuple):
     Attributes
     ----------
     images : array of shape (N, H, W), or (N, H, W, 3) in colour
-        Of unsigned bytes.
+        Unsigned bytes.
     classes : array of shape (N,)
         What each image shows.
 
@@ -117,7 +117,7 @@ def read_mnist(
         train-images-idx3-ubyte or train-images-idx3-ubyte.gz; train-images.idx3-ubyte, as some
         programs unpack them, is the same.
     part : {"train", "test"}, default "train"
-        Which images.
+        The images to read.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def read_svhn(
         Holds train_32x32.mat, test_32x32.mat or extra_32x32.mat as published: MATLAB files with X
         (32, 32, 3, N) of bytes and y (N, 1) of classes 1 … 10, where 10 is the digit 0.
     part : {"train", "test", "extra"}, default "test"
-        Which images.
+        The images to read.
 
     Returns
     -------
@@ -221,12 +221,12 @@ def read_svhn(
 
 
 class MedMnistPart(NamedTuple):
-    """The images of one part of the split, and what is on them.
+    """The images of one part of the split and their labels.
 
     Attributes
     ----------
     images : array of shape (N, H, W), (N, H, W, 3) in colour, or (N, D, H, W) of the volumes
-        Of unsigned bytes.
+        Unsigned bytes.
     labels : array of shape (N,) or (N, L)
         Classes, or zeros and ones where an image has several findings.
 
@@ -273,7 +273,7 @@ class MedMnist(NamedTuple):
 
 
 def read_medmnist(npz: str | PathLike[str]) -> MedMnist:
-    """Return what an official file of MedMNIST holds: `train_images`, `train_labels`, ….
+    """Return the contents of an official MedMNIST file: `train_images`, `train_labels`, ….
 
     Parameters
     ----------

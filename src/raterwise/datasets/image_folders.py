@@ -173,7 +173,7 @@ def read_oct2017(folder: str | PathLike[str]) -> Dataset:
 
 
 def read_covid_ct(folder: str | PathLike[str]) -> Dataset:
-    """Return Covid-CT: 746 lung CT slices out of papers, with and without COVID-19.
+    """Return Covid-CT: 746 lung CT slices from papers, with and without COVID-19.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def read_covid_ct(folder: str | PathLike[str]) -> Dataset:
 
 
 def read_pocus(folder: str | PathLike[str]) -> Dataset:
-    """Return POCUS: lung ultrasound recordings and images, a case per recording.
+    """Return POCUS: lung ultrasound recordings and images, one case per recording.
 
     Parameters
     ----------

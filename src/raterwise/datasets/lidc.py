@@ -70,7 +70,7 @@ TextArray = NDArray[np.str_]
 
 @dataclass(frozen=True, eq=False)
 class LidcDemo:
-    """N lung nodules: a model's malignancy probabilities, and what the radiologists said.
+    """N lung nodules: a model's malignancy probabilities and the radiologists' ratings.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ def load_lidc_malignancy(*, readers: Literal["others", "all"] = "others") -> Lid
 
 
 def write_demo_tables(folder: str | PathLike[str]) -> tuple[Path, Path]:
-    """Write predictions.csv and ratings.csv, to try the command line on.
+    """Write predictions.csv and ratings.csv, to try out the command line.
 
     `predictions.csv` has case, patient, prob_0 … prob_4; `ratings.csv` has case, reader and
     rating, the malignancy class 0 … 4 (the index of the prob_ column).

@@ -36,7 +36,7 @@ LUNG = (-1000.0, 400.0)
 
 
 def read_lidc(source: str | PathLike[str], characteristic: str = "malignancy") -> Dataset:
-    """Return the nodules of LIDC-IDRI with what up to four radiologists said of them.
+    """Return the nodules of LIDC-IDRI with the ratings of up to four radiologists.
 
     Parameters
     ----------

@@ -30,9 +30,9 @@ class OutlinedImages:
     Attributes
     ----------
     name : str
-        Of the data set.
+        Name of the data set.
     images : array of shape (N, H, W)
-        Of unsigned bytes.
+        Unsigned bytes.
     masks : array of shape (N, R, H, W)
         1 inside the outline. Rater r of image i counts where r < num_raters[i].
     num_raters : array of shape (N,)
@@ -74,7 +74,7 @@ class OutlinedImages:
         Parameters
         ----------
         image : int
-            Which image.
+            The image.
 
         Returns
         -------

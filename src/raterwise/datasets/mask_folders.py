@@ -76,7 +76,7 @@ def read_qubiq(folder: str | PathLike[str], task: int = 1) -> Dataset:
 
 
 def read_curvas(folder: str | PathLike[str]) -> Dataset:
-    """Return the CT scans of CURVAS with the organs as three radiologists outlined them.
+    """Return the CT scans of CURVAS with organs outlined by three radiologists.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def _cases(place: Path) -> list[Path]:
 
 
 def read_chaksu(folder: str | PathLike[str], structure: str = "Disc") -> Dataset:
-    """Return Chákṣu: 1,345 photographs of the retina, judged and outlined by five experts.
+    """Return Chákṣu: 1,345 photographs of the retina, graded and outlined by five experts.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def read_chaksu(folder: str | PathLike[str], structure: str = "Disc") -> Dataset
         6.0_Glaucoma_Decision/Glaucoma_Decision_Comparison_CAMERA_majority.csv (Images, Expert.1 …
         Expert.5), for the cameras Bosch, Forus and Remidio. What is not there is left out.
     structure : {"Disc", "Cup"}, default "Disc"
-        Which outlines.
+        The outlines to read.
 
     Returns
     -------

@@ -136,7 +136,7 @@ def read_csaw_m(folder: str | PathLike[str], part: Literal["train", "test"] = "t
 
 
 def read_cifar10h_raters(raw_csv: str | PathLike[str]) -> Dataset:
-    """Return CIFAR-10H judgement by judgement, so that it is known who said what.
+    """Return CIFAR-10H with every single judgement and its rater.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def read_cifar10h_raters(raw_csv: str | PathLike[str]) -> Dataset:
 
 
 def read_mixed(path: str | PathLike[str]) -> Dataset:
-    """Return a table of Mix-MNIST or Mix-CIFAR-10, whose true class probabilities are known.
+    """Return a table of Mix-MNIST or Mix-CIFAR-10, with known true class probabilities.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ class RaterDeviation:
         dᵀ V⁺ d, where d are the deviations in `excess` times `ratings` and V is their covariance
         under permutation: roughly χ² with K - 1 degrees of freedom for a rater like the others.
     p_value : float
-        Of this rater's deviation alone, not adjusted for the number of raters.
+        The p-value of this rater's deviation alone, not adjusted for the number of raters.
     adjusted_p_value : float
         Adjusted for the number of raters; never below `p_value`, nor below that of all raters
         together.
@@ -87,7 +87,7 @@ class ExchangeabilityTest:
         generalised Cochran-Mantel-Haenszel statistic (two classes: Cochran's Q; two raters:
         Stuart-Maxwell).
     p_value : float
-        Of all raters together.
+        The p-value of all raters together.
     raters : tuple of RaterDeviation
         Each rater against the others, in the order of the labels.
     significance : float
@@ -104,8 +104,8 @@ class ExchangeabilityTest:
         In how many of them raters who disagree labelled different cases, so that a random sign
         takes part.
     rest_p_value : float or None
-        Of the other raters together when the labels of the most deviant one are left out; None
-        where no rater stands out, or where fewer than three can be judged.
+        The p-value of the other raters together without the most deviant one; None if no rater
+        stands out, or if fewer than three can be tested.
 
     See Also
     --------

@@ -41,17 +41,16 @@ def exchangeability_test(
     Parameters
     ----------
     labels : Labels
-        What the raters said, with their identity: from `Labels.from_ratings`, `Labels.from_long`
-        or `Labels.from_frame`. Cases with fewer than two raters are left out.
+        The raters' labels with their identity, from `Labels.from_ratings`, `Labels.from_long` or
+        `Labels.from_frame`. Cases with fewer than two raters are left out.
     groups : array-like of N patients, default None
-        The patient of each case. A rater's labels of one patient usually go together (a reader who
-        calls one of its nodules malignant calls the next one so too); without `groups` the test
-        takes them for independent and finds differences that are not there. None: each case is a
-        patient of its own.
+        The patient of each case. A rater's labels of one patient are usually correlated (a reader
+        who calls one nodule malignant tends to call the next one malignant too). Without `groups`
+        the test treats them as independent and can find differences that do not exist.
     significance : float, default 0.05
-        Up to which p-value raters are said to differ: the chance to say so of interchangeable ones.
+        Significance level: the chance to call interchangeable raters different.
     permutations : int, default 2000
-        How many random permutations make the p-values; the smallest is 1 / (permutations + 1).
+        Number of random permutations; the smallest p-value is 1 / (permutations + 1).
     seed : int, default 0
         The same seed gives the same digits with any number of threads.
 

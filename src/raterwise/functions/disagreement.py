@@ -135,7 +135,7 @@ def disagreement_calibration_error(
     weights: ArrayLike | None = None,
     on_single: OnSingle = "error",
 ) -> float:
-    """Return the root of `disagreement_calibration_loss`, floored at 0.
+    """Return the root of `disagreement_calibration_loss`, or 0 if that is negative.
 
     Parameters
     ----------

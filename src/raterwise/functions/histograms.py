@@ -279,7 +279,7 @@ def dispersion_loss(
     on_unrated: OnUnrated = "error",
     on_single: OnSingle = "error",
 ) -> float:
-    """Return EL - CL: how much the truth varies among cases of one bin (LH eqs 33-36).
+    """Return EL - CL: how much the truth varies among cases in the same bin (LH eqs 33-36).
 
     Parameters
     ----------

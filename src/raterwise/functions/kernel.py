@@ -49,25 +49,26 @@ def kde_ece(
     p : {1, 2}, default 1
         Power of the gap.
     bandwidth : float, optional
-        Of the kernel; by default the one of the largest leave-one-out likelihood on a grid from
-        1e-5 to 1, chosen on the predictions between 0 and 1: those of exactly 0 and 1 are mass
-        points. A choice at either end of the grid warns.
+        Bandwidth of the kernel. By default it maximises the leave-one-out likelihood on a grid from
+        1e-5 to 1, over the predictions strictly between 0 and 1 (those of exactly 0 and 1 are mass
+        points). A choice at either end of the grid gives a warning.
     per : {"annotation", "case"}, default "annotation"
         Whether each label or each case counts once.
     weights : array of shape (N,), optional
         Case weights.
     floor : float, default 0
-        Of "canonical": the smallest sum of kernels by which is divided. 1e-10 is what the released
-        code does; the value then depends on the scale of the weights.
+        For "canonical": the smallest sum of kernels to divide by. The released code uses 1e-10; the
+        value then depends on the scale of the weights.
     leave_out : {"case", "copy"}, default "case"
         "copy" leaves out one label instead of the case, as software that repeats rows does; for
         per="annotation".
     method : {"auto", "exact", "cells"}, default "auto"
-        Of one score per case or class: "exact" over pairs of cases, "cells" over fine cells of the
-        score in time that does not grow with the square of the cases, "auto" exact up to 20,000
-        cases. `evaluate` reports the bound on the error of cells.
+        For one score per case or class: "exact" uses pairs of cases; "cells" uses fine cells of the
+        score, in time that does not grow with the square of the number of cases; "auto" is exact up
+        to 20,000 cases. `evaluate` reports the bound on the error of cells.
     seed : int, default 0
-        Of the cases that the bandwidth of "canonical" is chosen on, where there are very many.
+        Seed of the subset of cases on which the bandwidth of "canonical" is chosen, if there are
+        very many.
     on_unrated : {"error", "drop"}, default "error"
         What to do with cases that nobody rated.
 

@@ -161,7 +161,7 @@ def debiased_ece(
         Is the predicted class right; of two classes, is it class 1; is it class k, the mean over
         all classes.
     norm : {1, 2}, default 1
-        Of absolute gaps, or the root of squared ones.
+        1 for absolute gaps, 2 for the root of squared ones.
     estimator : {"debiased", "plugin"}, default "debiased"
         "debiased" needs equal case weights; "plugin" takes nothing off.
     weights : array-like of shape (N,), default None
@@ -235,7 +235,7 @@ def kernel_calibration_error(
         Is the predicted class right; of two classes, is it class 1; is it class k, the mean over
         all classes; or is the whole vector right, which compares all pairs of cases.
     bandwidth : float, default 0.4
-        Of the Laplace kernel.
+        Bandwidth of the Laplace kernel.
     estimator : {"debiased", "plugin"}, default "debiased"
         "debiased" leaves out what a case adds with itself, and is right on average; it needs equal
         case weights. The root of "plugin" is the MMCE.

@@ -44,7 +44,7 @@ def robust_ece(
     sigma : float, default 0.1
         The standard deviation of the Gaussian.
     observed_bins_only : bool, default False
-        Leave out the bins that hold no observed confidence, as the released code does.
+        Leave out bins without an observed confidence, as the released code does.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
         What is asked of each case: whether the predicted class is right; whether it is class 1 of
         two; whether it is class k, averaged over all classes; or whether the predicted class is
@@ -110,13 +110,13 @@ def robust_ece_mixture(
     components : int, default 3
         How many Gaussians a mixture has.
     seed : int, default 0
-        Of the fit of the mixtures.
+        Seed of the fit of the mixtures.
     bins : int, default 15
         Number of equal-width bins.
     mixtures : tuple of three array-like of shape (N, components), default None
         Instead of samples, fitted mixtures: weights, means, standard deviations.
     observed_bins_only : bool, default False
-        Leave out the bins that hold no observed confidence, as the released code does.
+        Leave out bins without an observed confidence, as the released code does.
     per : {"annotation", "case"}, default "annotation"
         Whether each label or each case counts once.
     weights : array-like of shape (N,), default None

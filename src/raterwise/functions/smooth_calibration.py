@@ -102,7 +102,7 @@ def e50(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the median of |smoothed observed - predicted|: half of all cases are nearer.
+    """Return the median of |smoothed observed - predicted| over the cases.
 
     As `ici`, with the median in place of the mean (R's type 7, every label a row).
 

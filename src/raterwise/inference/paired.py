@@ -54,7 +54,7 @@ class Difference:
     adjusted_p_value : float
         Adjusted over the pairs of models of this metric (Holm 1979).
     debiased : float, default None
-        Of calibration errors: the difference without the part of each that chance explains.
+        For calibration errors: the difference without the contribution of chance to each.
 
     See Also
     --------

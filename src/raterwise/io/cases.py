@@ -219,8 +219,8 @@ def read_cases(
     predictions : str or path
         The file of the probabilities; the first line of a table names its columns.
     ratings : str or path, default None
-        The file of the ratings. Without one they are looked for beside the probabilities, in
-        columns called reader_…, rater_… or count_…, or in `label_column`.
+        The file of the ratings. By default they are expected in the same table as the
+        probabilities, in columns called reader_…, rater_… or count_…, or in `label_column`.
     id_column : str, default None
         The case, in both files; by default `case`, or an unnamed first column.
     prob_prefix : str, default "prob_"
@@ -255,7 +255,7 @@ def read_cases(
     ignore_case : bool, default False
         Classes in ratings may differ from their names in upper and lower case.
     delimiter, encoding : str, default None
-        Of CSV files; by default recognised for each file.
+        For CSV files; by default recognised for each file.
     allow_unmatched : bool, default False
         Leave out, and count, cases that only one file has.
     loose_ids : bool, default False

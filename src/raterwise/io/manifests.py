@@ -34,9 +34,9 @@ class CaseFiles:
     mask : Path, default None
         The file of the region to look at.
     patient : str, default None
-        Whose image it is.
+        The patient of the image.
     spacing : tuple of float, default None
-        Of a voxel in mm along each axis of the array, where the files do not say.
+        Size of a voxel in mm along each axis of the array, if the files do not contain it.
     rater_names : tuple of str, default None
         Who drew each of the masks.
     values : tuple of (str, str), default ()
@@ -92,7 +92,7 @@ def read_manifest(
     values: Sequence[str] = (),
     axes: str | None = None,
 ) -> list[CaseFiles]:
-    r"""Return the images that a table lists: case, probabilities, raters and what else is known.
+    r"""Read a manifest: the images listed in a table.
 
     `raters` are paths or patterns (`masks/c1_*.png`) joined by ";". Paths are relative to the
     manifest. `mask`, `patient`, `spacing` (mm along each axis, joined by ";", where the files do

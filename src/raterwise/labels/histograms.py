@@ -81,13 +81,13 @@ class LabelTable:
     """(N,) the label of each case where every case has exactly one; otherwise None."""
     histogram: Integers | None = None
     ratings: Ratings | None = None
-    """Who said what, where that is known."""
+    """Who gave each rating, if known."""
     class_names: tuple[str, ...] | None = None
     case_ids: tuple[Hashable, ...] | None = None
     inferred: bool = False
     """Whether K is only the largest class that occurs and one: see `widened`."""
     notes: tuple[str, ...] = ()
-    """What to know about how they were made; results repeat it."""
+    """Notes about how the labels were made; results repeat them."""
 
     def __len__(self) -> int:
         held = self.classes if self.classes is not None else self.histogram

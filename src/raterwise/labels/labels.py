@@ -42,20 +42,20 @@ class Labels(LabelTable):
     num_classes : int
         Number of classes, K.
     classes : array of shape (N,) or None
-        The label of each case where every case has exactly one.
+        The label of each case, if every case has exactly one.
     histogram : array of shape (N, K) or None
-        How many raters chose each class, where there are several; `counts` is there always.
+        How many raters chose each class, if there are several; `counts` is always available.
     ratings : Ratings or None
-        Who said what, where that is known.
+        Who gave each rating, if known.
     class_names : tuple of str or None
         Names of the classes.
     case_ids : tuple or None
-        What the cases are called.
+        The ids of the cases.
     inferred : bool
-        Whether K is only the largest class that occurs and one: probabilities of more classes
-        raise it to theirs.
+        Whether K is only a guess, the largest class that occurs plus one; probabilities of more
+        classes raise it.
     notes : tuple of str
-        What to know about how they were made; results repeat it.
+        Notes about how the labels were made; results repeat them.
 
     See Also
     --------
@@ -80,16 +80,16 @@ class Labels(LabelTable):
     def from_classes(
         y: Any, num_classes: int | None = None, class_names: Sequence[str] | None = None
     ) -> Labels:
-        """Return the labels of cases with one rater each.
+        """Make labels from one class per case.
 
         Parameters
         ----------
         y : array-like or series of shape (N,)
-            The class of each case: 0 … K-1, a category, or a name out of `class_names`. In a
-            column of a data frame NaN, None and NA mean that nobody rated the case.
+            The class of each case: 0 … K-1, a category, or a name in `class_names`. In a column of
+            a data frame, NaN, None and NA mean that nobody rated the case.
         num_classes : int, default None
-            K, at least 2. By default as many as there are names, or categories, or else the
-            largest class that occurs and one, which probabilities of more classes raise to theirs.
+            Number of classes, at least 2. By default the number of names or categories, or else the
+            largest class that occurs plus one; probabilities of more classes raise it.
         class_names : sequence of str, default None
             Names of the classes, in order; by default the categories.
 
@@ -121,24 +121,24 @@ class Labels(LabelTable):
         *,
         class_names: Sequence[str] | None = None,
     ) -> Labels:
-        """Return the labels of a rating matrix: one row per case, one column per rater.
+        """Make labels from a rating matrix: one row per case, one column per rater.
 
         Parameters
         ----------
         r : array-like or data frame of shape (N, R)
-            The class that each rater gave each case: 0 … K-1, a category, or a name out of
-            `class_names`. Columns of a data frame are named after the raters.
+            The class that each rater gave each case: 0 … K-1, a category, or a name in
+            `class_names`. The columns of a data frame name the raters.
         num_classes : int, default None
-            K, at least 2; by default as in `from_classes`.
+            Number of classes, at least 2; by default as in `from_classes`.
         missing : float, str or collection of them, default -1
-            What stands for no rating, besides NaN, None, NA and what a masked array hides.
+            Codes for a missing rating, besides NaN, None, NA and masked values.
         class_names : sequence of str, default None
             Names of the classes, in order; by default the categories.
 
         Returns
         -------
         Labels
-            Which know who said what.
+            With the identity of the raters.
 
         Examples
         --------
@@ -165,32 +165,32 @@ class Labels(LabelTable):
         missing: Any = NO_RATING,
         duplicates: Duplicates | None = None,
     ) -> Labels:
-        """Return the labels of a data frame: pandas, polars, pyarrow or modin.
+        """Make labels from a data frame: pandas, polars, pyarrow or modin.
 
         Parameters
         ----------
         df : data frame
-            A row per case and a column per rater, or a row per rating.
+            One row per case and one column per rater, or one row per rating.
         raters : sequence of str, default None
-            Of a row per case: the columns of the raters.
+            With one row per case: the columns of the raters.
         case : str, default None
-            The column that names the case: needed with a row per rating, else optional.
+            The column with the case id; required with one row per rating, otherwise optional.
         rater, label : str, default None
-            Of a row per rating: the columns that say who, and what.
+            With one row per rating: the columns of the rater and of the rating.
         num_classes : int, default None
-            K, at least 2; by default as in `from_classes`.
+            Number of classes, at least 2; by default as in `from_classes`.
         class_names : sequence of str, default None
             Names of the classes, in order; by default the categories.
         missing : float, str or collection of them, default -1
-            What stands for no rating, besides NaN, None and NA.
+            Codes for a missing rating, besides NaN, None and NA.
         duplicates : {"error", "keep", "average", "last"}, default None
-            Of a row per rating: what becomes of several ratings of a case by one rater, as in
-            `from_long`.
+            With one row per rating: what to do with repeated ratings of a case by the same rater,
+            as in `from_long`.
 
         Returns
         -------
         Labels
-            Which know who said what.
+            With the identity of the raters.
 
         See Also
         --------
@@ -232,19 +232,19 @@ class Labels(LabelTable):
 
     @staticmethod
     def from_counts(c: ArrayLike, *, class_names: Sequence[str] | None = None) -> Labels:
-        """Return the labels of histograms: how many raters chose each class.
+        """Make labels from histograms: how many raters chose each class.
 
         Parameters
         ----------
         c : array-like of shape (N, K)
-            Whole numbers, not negative.
+            Non-negative whole numbers.
         class_names : sequence of str, default None
             Names of the classes.
 
         Returns
         -------
         Labels
-            Which do not know who said what.
+            Without the identity of the raters.
 
         Examples
         --------
@@ -273,7 +273,7 @@ class Labels(LabelTable):
         missing: Any = (),
         duplicates: Duplicates | None = None,
     ) -> Labels:
-        """Return the labels of a table with one row per rating.
+        """Make labels from a table with one row per rating.
 
         Parameters
         ----------
@@ -282,24 +282,25 @@ class Labels(LabelTable):
         raters : sequence
             The rater of each rating, by any id.
         classes : array-like or series
-            The class of each rating: 0 … K-1, a category, or a name out of `class_names`.
+            The class of each rating: 0 … K-1, a category, or a name in `class_names`.
         num_classes : int, default None
-            K, at least 2; by default as in `from_classes`.
+            Number of classes, at least 2; by default as in `from_classes`.
         class_names : sequence of str, default None
             Names of the classes, in order; by default the categories.
         order : iterable, default None
-            The ids of the cases in the order wanted; otherwise that in which items first appear.
+            The ids of the cases in the desired order; by default the order in which they first
+            appear.
         missing : float, str or collection of them, default ()
-            What stands for no rating, besides NaN, None and NA.
+            Codes for a missing rating, besides NaN, None and NA.
         duplicates : {"error", "keep", "average", "last"}, default None
-            What becomes of several ratings of a case by one rater: "error" refuses them, "keep"
-            counts each, "last" takes the last one, "average" the one most often given. With None
-            each counts, and results say so.
+            What to do with repeated ratings of a case by the same rater: "error" refuses them,
+            "keep" counts each, "last" uses the last one, "average" the most frequent one. With None
+            each counts, and the results say so.
 
         Returns
         -------
         Labels
-            Which know who said what; `case_ids` says which case is which.
+            With the identity of the raters; `case_ids` gives the ids of the cases.
 
         Examples
         --------

@@ -63,7 +63,7 @@ def evaluate_multilabel(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Return every metric as its mean over the findings, and of every finding, with intervals.
+    """Compute metrics for each of several findings, and their means, with intervals.
 
     Each of the L findings is a yes-or-no task of its own; calibration errors ask about the
     positive class unless a `question` is given. AUCCC and its kin are about the decision, which is
@@ -79,9 +79,9 @@ def evaluate_multilabel(
     positives : array-like of shape (N, L), default None
         How many raters saw the finding.
     raters : int or array-like of shape (N, L), default None
-        How many raters looked for it; 1 where `positives` has one answer, 0 or 1, of each case.
+        How many raters looked for it; 1 if `positives` has a single answer, 0 or 1, for each case.
     names : sequence of str, default None
-        The findings' names.
+        Names of the findings.
     metrics : str or sequence of str, default "all"
         "all", names such as "ece,brier" or ["ece", "brier"], or the name of a group of metrics,
         such as "clinical".
@@ -94,10 +94,10 @@ def evaluate_multilabel(
     seed : int, default 0
         Seed of the resamples.
     ratings : array-like of shape (N, L, R), default None
-        What each of R raters said, in place of both counts: 1 or 0; -1 and NaN are no rating.
+        The answer of each of R raters, instead of both counts: 1 or 0; -1 and NaN mean no rating.
     unit : {"cases", "raters", "both"}, default "cases"
-        What is a sample of a population: cases (patients, where `groups` names them), raters, or
-        both at once. Raters need `ratings`: counts do not say who said what.
+        What is treated as a random sample: cases (patients, with `groups`), raters, or both. Raters
+        need `ratings`, because counts do not identify them.
     bins : int or array-like, default 15
         Number of equal-width bins, or their edges from 0 to 1, for every binned metric.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
@@ -121,7 +121,7 @@ def evaluate_multilabel(
     subgroups : mapping of str to array-like, data frame, or array-like of shape (N,), default None
         What tells cases apart: {"scanner": values}, as in `evaluate`.
     subgroup_metrics : str or sequence of str, default None
-        Of the metrics asked for, those to make in every level.
+        The metrics to compute in every level, out of those requested.
     target_prevalence, source_prevalence : float or array-like of shape (L,), default None
         How frequent each finding is in use, and where its probabilities are right, as in
         `evaluate`; one number is for all of them.

@@ -18,7 +18,7 @@ HARDLY = 0.02
 
 @dataclass(frozen=True)
 class Design:
-    """A study of so many cases with so many raters each, and what to expect of it.
+    """A study design: numbers of cases and raters, with its expected interval width and bias.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Design:
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """The designs that were asked about.
+    """The study designs with their expected interval widths.
 
     Parameters
     ----------
@@ -104,9 +104,9 @@ class StudyPlan:
         budget : float
             By default a number of readings.
         case_cost : float, default 0.0
-            Of a new case, besides its readings.
+            Cost of a new case, without its readings.
         reading_cost : float, default 1.0
-            Of one label.
+            Cost of one label.
 
         Returns
         -------
@@ -144,9 +144,9 @@ class StudyPlan:
         budget : float
             By default a number of readings.
         case_cost : float, default 0.0
-            Of a new case, besides its readings.
+            Cost of a new case, without its readings.
         reading_cost : float, default 1.0
-            Of one label.
+            Cost of one label.
 
         Returns
         -------

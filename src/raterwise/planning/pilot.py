@@ -56,25 +56,25 @@ def plan(
     on_unrated: OnUnrated = "error",
     progress: Progress | None = None,
 ) -> StudyPlan:
-    """Return the expected interval width and bias of each design, from a pilot set.
+    """Estimate the interval width and bias of each study design from a pilot study.
 
     Parameters
     ----------
     metric : str
         The name of a metric.
     probs : array-like of shape (N, K) or (N,)
-        Class probabilities of the pilot; (N,) are those of class 1 of two.
+        Class probabilities of the pilot; with shape (N,), the probability of class 1 of two.
     labels : Labels
-        What its raters said. Some of its cases need two labels, to tell raters from cases.
+        The labels of the pilot. Some cases need two labels, to separate raters from cases.
     cases, raters : sequence of int, default (100, 200, 500, 1000) and (1, 2, 3, 5)
         Every combination is a design. A design with fewer raters than the metric needs is left out.
     seed : int, default 0
-        Of the simulation.
+        Seed of the simulation.
     groups : array-like of shape (N,), default None
         The patient of each case of the pilot.
     weights : array-like of shape (N,), default None
-        How often each case of the pilot counts. The study is taken to have cases of such weights:
-        one that is sampled, and weighted, as the pilot was.
+        Weight of each case of the pilot. The study is assumed to be sampled and weighted like the
+        pilot.
     level : float, default 0.95
         Confidence level of the intervals.
     bins : int or array-like, default 15
@@ -87,9 +87,9 @@ def plan(
         Options of the metric, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma":
         0.05}.
     repeats : int, default 20
-        Simulated studies per design, where there is no formula.
+        Number of simulated studies per design, if there is no formula.
     resamples : int, default 200
-        For the interval of each of them.
+        Number of resamples for the interval of each study.
     on_unrated : {"error", "drop"}, default "error"
         Whether unrated cases are an error or are left out.
     progress : callable, default None

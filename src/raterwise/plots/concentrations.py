@@ -42,7 +42,7 @@ class OptimalConcentrationDisplay:
     log_concentration : array of shape (raters + 1, probabilities, strengths)
         Best log α0 by how many raters say class 1, probability and λ.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        The axes and the figure.
 
     See Also
     --------

@@ -32,7 +32,7 @@ class _Decisions:
         Parameters
         ----------
         results : Results
-            Of `evaluate` with "auroc", of two classes.
+            Results of `evaluate` with "auroc", for two classes.
         ax : Axes, default None
             Axes to draw in; by default those of a new figure.
 
@@ -54,7 +54,7 @@ class _Decisions:
 
 
 class DecisionDisplay(_Decisions):
-    """The decision curve: net benefit of the model, of one more rater, of everybody, of nobody.
+    """The decision curve: net benefit of the model, of one more rater, and of treating all or none.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class DecisionDisplay(_Decisions):
     Attributes
     ----------
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        The axes and the figure.
     lines_ : dict of str to Line2D
         By what is acted on.
 
@@ -103,7 +103,7 @@ class DecisionDisplay(_Decisions):
         ax : Axes, default None
             Axes to draw in; by default those of a new figure.
         **options : Any
-            Those of `raterwise.decision_curve`, such as `groups` and `positive`.
+            Options of `raterwise.decision_curve`, such as `groups` and `positive`.
 
         Returns
         -------
@@ -166,17 +166,17 @@ class DecisionDisplay(_Decisions):
 
 
 class OutcomeDisplay(_Decisions):
-    """How the probabilities are distributed where raters say yes and where they say no.
+    """The distribution of the probabilities for labels of yes and of no.
 
     Parameters
     ----------
     curve : DecisionCurve
-        Which holds the distribution: see `raterwise.decision_curve`.
+        The decision curve with the distribution; see `raterwise.decision_curve`.
 
     Attributes
     ----------
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        The axes and the figure.
 
     See Also
     --------
@@ -205,7 +205,7 @@ class OutcomeDisplay(_Decisions):
         ax : Axes, default None
             Axes to draw in; by default those of a new figure.
         **options : Any
-            Those of `raterwise.decision_curve`, such as `positive` and `weights`.
+            Options of `raterwise.decision_curve`, such as `positive` and `weights`.
 
         Returns
         -------

@@ -32,7 +32,7 @@ class CalibrationDispersionDisplay:
     Attributes
     ----------
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        The axes and the figure.
 
     See Also
     --------

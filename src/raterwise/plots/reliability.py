@@ -32,7 +32,7 @@ class ReliabilityDisplay:
     Attributes
     ----------
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        The axes and the figure.
     histogram_ax_ : Axes or None
         The axes of the counts; None without them.
     line_ : Line2D
@@ -97,7 +97,7 @@ class ReliabilityDisplay:
         colour : str, default None
             Colour of the curve; by default the next in the palette.
         **options : Any
-            Those of `curves.reliability_curve`, such as `groups` and `resamples`.
+            Options of `curves.reliability_curve`, such as `groups` and `resamples`.
 
         Returns
         -------
@@ -132,8 +132,8 @@ class ReliabilityDisplay:
         Parameters
         ----------
         results : Results
-            Of `evaluate` with "ece", or with "classwise_ece" for one class; for the diagram of
-            disagreement, with "disagreement_calibration_error".
+            Results of `evaluate` with "ece", or with "classwise_ece" for one class; for the diagram
+            of disagreement, with "disagreement_calibration_error".
         of_class : str, default None
             The name of a class; by default the diagram is that of the predicted class.
             Disagreement has no classes.

@@ -57,7 +57,7 @@ def pyplot() -> Any:
 
 
 def journal_style() -> Any:
-    """Return a context in which every figure has the look of raterwise's own.
+    """Return a context that gives every figure the style of raterwise's own.
 
     Returns
     -------

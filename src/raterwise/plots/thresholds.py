@@ -75,8 +75,8 @@ class _CurveDisplay(ABC):
         colour : str, default None
             Colour of the curve; by default the next in the palette.
         **options : Any
-            Those of `curves.threshold_curve`, `raterwise.roc_curve` or
-            `raterwise.precision_recall_curve`, whose curve it is, such as `groups`.
+            Options of `curves.threshold_curve`, `raterwise.roc_curve` or
+            `raterwise.precision_recall_curve`, depending on the curve, such as `groups`.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class _ConfidenceDisplay(_CurveDisplay):
         Parameters
         ----------
         results : Results
-            Of `evaluate` with "auccc".
+            Results of `evaluate` with "auccc".
         ax : Axes, default None
             Axes to draw in; by default those of a new figure.
         name : str, default None
@@ -242,15 +242,15 @@ class CCCDisplay(_ConfidenceDisplay):
     curve : ThresholdCurve
         What to draw: see `curves.threshold_curve`.
     area : float, default None
-        To write beside it; that under `curve` if left out. Results keep some of a curve's points
+        The area to print; by default the area under `curve`. Results store some points of a curve
         and the area under all of them.
 
     Attributes
     ----------
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        The axes and the figure.
     line_, band_ : Line2D, PolyCollection or None
-        The curve, and its band where there is one.
+        The curve, and its band if there is one.
 
     See Also
     --------
@@ -288,7 +288,7 @@ class CCCDisplay(_ConfidenceDisplay):
 
 
 class RiskCoverageDisplay(_ConfidenceDisplay):
-    """The risk-coverage curve: how often the accepted predictions are wrong.
+    """The risk-coverage curve: the error rate among the accepted predictions.
 
     Parameters
     ----------
@@ -298,9 +298,9 @@ class RiskCoverageDisplay(_ConfidenceDisplay):
     Attributes
     ----------
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        The axes and the figure.
     line_, band_ : Line2D, PolyCollection or None
-        The curve, and its band where there is one.
+        The curve, and its band if there is one.
 
     See Also
     --------
@@ -340,9 +340,9 @@ class RocDisplay(_CurveDisplay):
     Attributes
     ----------
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        The axes and the figure.
     line_, band_ : Line2D, PolyCollection or None
-        The curve, and its band where there is one.
+        The curve, and its band if there is one.
 
     See Also
     --------
@@ -380,9 +380,9 @@ class PrecisionRecallDisplay(_CurveDisplay):
     Attributes
     ----------
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        The axes and the figure.
     line_, band_ : Line2D, PolyCollection or None
-        The curve, and its band where there is one.
+        The curve, and its band if there is one.
 
     See Also
     --------

@@ -57,17 +57,17 @@ class Predictions:
     class_names : tuple of str, default None
         Names of the classes.
     belief : Belief, default None
-        The belief that the probabilities are the mean of, where there is one.
+        The belief with the probabilities as its mean, if there is one.
     tolerance : float, default 1e-4
         How far a row may sum from 1.
     dropped : dict of str to int, default {}
         How many cases were left out, by the reason.
     kept : ndarray of shape (N,), default None
-        Which of the cases given these are; None where they are all of them.
+        Which of the original cases these are; None if all of them.
     given_rounding : float, default None
         The unit in the last place of what the probabilities were made of, where that is known.
     left_out : mapping of str to tuple, default {}
-        Which cases were left out, by the reason: their names, or their rows.
+        The cases left out, by reason: their names or rows.
     notes : tuple of str, default ()
         What to know about how they were read.
     sources : tuple of str, default ()
@@ -82,7 +82,7 @@ class Predictions:
         Where a case has several rows, as at another prevalence: how many raters the whole case
         has. `kept` tells which case a row is of.
     groups_are_cases : bool, default False
-        Whether `groups` only hold the rows of a case together, and no patients were named.
+        Whether `groups` only keep the rows of a case together, and no patients were named.
     columns : tuple of str, default ()
         What a data frame calls the columns of the probabilities.
 

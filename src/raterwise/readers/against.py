@@ -80,7 +80,7 @@ def against_readers(
     level : float, default 0.95
         Confidence level of the intervals.
     seed : int, default 0
-        Of pooling patients where there are more than a few thousand.
+        Seed for pooling patients, if there are more than a few thousand.
 
     Returns
     -------

@@ -51,7 +51,7 @@ class Reader:
     Attributes
     ----------
     rater : hashable
-        As the labels name it.
+        The rater's name in the labels.
     cases : int
         How many of the rater's cases somebody else rated.
     reader, model : dict of str to float
@@ -86,7 +86,7 @@ class AgainstReaders:
     readers : tuple of Reader
         Each rater that shares enough cases.
     level : float
-        Of the intervals, over patients (or cases) and for these readers.
+        Confidence level of the intervals, over patients (or cases) and for these readers.
 
     See Also
     --------

@@ -32,7 +32,7 @@ def write_report(results: Results, path: str | PathLike[str], **parts: Any) -> N
     Parameters
     ----------
     results : Results
-        Of `evaluate` or its kin.
+        Results of `evaluate` or a related function.
     path : str or path
         The file to write. It is written completely or not at all.
     **parts : Any
@@ -75,15 +75,15 @@ def report_html(
     Parameters
     ----------
     results : Results
-        Of `evaluate` or its kin.
+        Results of `evaluate` or a related function.
     title : str, default "How far can these probabilities be trusted?"
         The heading: the name of the model, for example.
     single : Results, default None
-        The same with one rater per case, to show beside.
+        The same with one rater per case, for comparison.
     before, after : Results, default None
         Those before a recalibration that `results` are after, or the other way round.
     differences : iterable of Difference, default ()
-        Of the two, after minus before, as `compare` makes them.
+        The differences, after minus before, as returned by `compare`.
     stability : mapping of str to SubsampleCurve, default None
         What `stability.subsample_curve` returned, by the name to show.
     variation : mapping of str to TotalVariation, default None
@@ -95,7 +95,7 @@ def report_html(
     notes : mapping of str to str, default None
         What to know about a part, by its name: {"raters": "…"}.
     versions : mapping of str to str, default None
-        Of what computed the results; by default, of what is installed now.
+        The versions of the software that computed the results; by default those installed now.
 
     Returns
     -------

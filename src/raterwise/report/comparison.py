@@ -55,7 +55,7 @@ def write_comparison(
     title : str, default "Which model's probabilities can be trusted?"
         The heading.
     findings : mapping of str to Comparison, optional
-        Of each finding, where `comparison` is of their means.
+        The comparison of each finding, if `comparison` is of their means.
 
     See Also
     --------
@@ -86,7 +86,7 @@ def comparison_html(
     title : str, default "Which model's probabilities can be trusted?"
         The heading.
     findings : mapping of str to Comparison, optional
-        Of each finding, where `comparison` is of their means.
+        The comparison of each finding, if `comparison` is of their means.
 
     Returns
     -------

@@ -37,14 +37,14 @@ Row = tuple[Sequence[str], Estimate]
 
 
 def as_csv(comparison: Any, findings: Mapping[str, Any] | None = None) -> str:
-    """Return every difference with every digit, one line each.
+    """Return every difference in full precision, one line each.
 
     Parameters
     ----------
     comparison : Comparison
         The result of `compare`.
     findings : mapping of str to Comparison, optional
-        Of each finding: they follow the means, which have no finding.
+        The estimates of each finding; they follow the means, which have no finding.
 
     Returns
     -------

@@ -20,20 +20,20 @@ class Estimate:
     Parameters
     ----------
     name : str
-        Of the metric.
+        Name of the metric.
     value : float or None
-        None where the metric is undefined.
+        None if the metric is undefined.
     low, high : float, default None
         The ends of the interval; None without resamples.
     debiased : float, default None
         The median-unbiased value, for errors whose plain value is biased upwards.
     bound : float, default None
-        How far the value may be from the exact one, where it is an approximation. Of ICI, E50 and
-        E90 it was measured, on many sets of scores, and is not proven.
+        How far the value may be from the exact one, if it is an approximation. For ICI, E50 and E90
+        the bound is empirical, from many sets of scores, and not proven.
     undefined : str, default None
         Why there is no value.
     dropped : int, default 0
-        Cases that this metric had to leave out.
+        Number of cases left out for this metric.
     title, group, meaning, reference : str, default ""
         How people call the metric, with which others it is shown, what it says, where it is from.
     direction : {"lower", "higher", "none"}, default "none"
@@ -41,13 +41,13 @@ class Estimate:
     std : float, default None
         Standard deviation over images, where the value is their mean.
     rater_share : float, default None
-        The part of the variance that is between raters, where cases and raters are resampled.
+        The share of the variance that is between raters, if both cases and raters are resampled.
     defined : int, default None
-        Images that the mean is of: those on which the metric has a value.
+        Number of images with a value, over which the mean is taken.
     p_value : float, default None
-        Of a calibration error: how often chance alone makes the error of a calibrated model so
-        large. With an interval of 95% it is at most 0.05 exactly where the interval excludes 0.
-        Of a metric that is the statistic of a test: how often a calibrated model shows as much.
+        For a calibration error: how often a calibrated model shows an error this large by chance.
+        With a 95% interval, it is at most 0.05 exactly if the interval excludes 0. For a metric
+        that is a test statistic: the p-value of the test.
 
     See Also
     --------
@@ -115,7 +115,7 @@ class LevelDifference:
     metric : str
         Name of the metric.
     difference : float
-        Of the level minus all other cases.
+        The value of the level minus that of all other cases.
     low, high : float, default None
         The ends of its interval.
     p_value : float, default None

@@ -40,7 +40,7 @@ class Exports:
         part : {"metrics", "subgroups"}, default "metrics"
             The metrics, or a row for each level of each sub-group and metric.
         backend : {"pandas", "polars", "pyarrow"}, default None
-            Whose frame; by default of the first of these that is installed.
+            The data frame library; by default the first of these that is installed.
 
         Returns
         -------

@@ -39,30 +39,32 @@ class Results(Exports, Mapping[str, Estimate]):
     estimates : mapping of str to Estimate
         By metric.
     data : mapping
-        What they rest on: cases, patients, raters, classes, what was left out and why.
+        The data: cases, patients, raters, classes, and what was left out and why.
     options : mapping
-        How they were made.
+        The options used.
     warnings : tuple of str
-        What to know before trusting them.
+        Cautions.
     curves : mapping
-        The tables that pictures are drawn from, as `raterwise.curves` writes them down.
+        The tables behind the charts, as written by `raterwise.curves`.
     versions : mapping of str to str
-        Of what computed them, where they were read from a file; otherwise of what is running.
+        The versions of the software that computed the results, if they were read from a file;
+        otherwise of the running software.
     case_names : tuple of str
-        Of images, where each has values of its own.
+        Names of the images, if each has its own values.
     per_case : mapping of str to ndarray
-        By metric, one value per image; NaN where it is undefined.
+        For each metric, one value per image; NaN if it is undefined.
     per_class : mapping of str to tuple of float
-        By metric, one value per class, of the metrics that are sums over classes.
+        For each metric that is a sum over classes, one value per class.
     subgroups : tuple of Subgroup
-        The levels of every variable that cases were told apart by.
+        The levels of every sub-group variable.
     replicates : mapping of str to ndarray
-        By metric, its value on every resample, to nine digits: what a paired comparison needs.
+        For each metric, its value on every resample to nine digits, as needed for paired
+        comparisons.
     findings : mapping of str to Results
         The results of each finding, where the estimates are means over several.
     provenance : mapping
-        When they were made, by which call or command, from which files, whose ratings, and which
-        cases were left out.
+        When the results were made, with which call or command, from which files and raters, and
+        which cases were left out.
 
     See Also
     --------
@@ -172,7 +174,7 @@ class Results(Exports, Mapping[str, Estimate]):
         Parameters
         ----------
         replicates : bool, default True
-            Whether to keep the resampled values, which a comparison needs.
+            Whether to include the resampled values, which comparisons need.
 
         Returns
         -------
@@ -215,15 +217,15 @@ class Results(Exports, Mapping[str, Estimate]):
         return content
 
     def to_json(self, path: str | Path, *, replicates: bool = True) -> None:
-        """Write the results as JSON, whole or not at all.
+        """Write the results as JSON. The file is written completely or not at all.
 
         Parameters
         ----------
         path : str or path
             The file.
         replicates : bool, default True
-            Whether to keep the resampled values. Without them the file is smaller, and cannot be
-            compared with another.
+            Whether to include the resampled values. Without them the file is smaller, but cannot be
+            used in comparisons.
 
         Examples
         --------
@@ -248,7 +250,7 @@ class Results(Exports, Mapping[str, Estimate]):
         write_text_atomically(path, text + "\n")
 
     def to_html(self, path: str | Path, **parts: Any) -> None:
-        """Write a report for people: one file that opens without a network.
+        """Write an HTML report: a single file that opens offline.
 
         Parameters
         ----------
@@ -277,7 +279,7 @@ class Results(Exports, Mapping[str, Estimate]):
 
     @staticmethod
     def from_json(path: str | Path) -> Results:
-        """Read results that `to_json` wrote.
+        """Read results written by `to_json`.
 
         Parameters
         ----------

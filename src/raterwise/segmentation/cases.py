@@ -30,30 +30,31 @@ BY_CHANCE = 64
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """An image: what the model says of each voxel, and what each of R raters says.
+    """An image: the model's probabilities and the masks of R raters for each voxel.
 
     Parameters
     ----------
     probabilities : array-like of shape (K, *spatial), (*spatial) or (1, *spatial)
-        Of each class; (*spatial) and (1, *spatial) are those of class 1 of two.
+        The probability of each class; (*spatial) and (1, *spatial) are the probability of class 1
+        of two.
     masks : array-like of shape (R, *spatial) or (R, K, *spatial), or sequence of R arrays
         Label maps with classes 0 … K-1, or one-hot. R may differ from case to case.
     region : array-like of shape (*spatial), default None
-        The voxels to look at; all if left out.
+        The voxels to evaluate; all by default.
     spacing : sequence of float, default None
         The size of a voxel along each spatial axis, in millimetres.
     patient : hashable, default None
-        Whose image it is: patients, not images, are resampled.
+        The patient of the image; whole patients are then resampled.
     name : str, default None
         What messages call it.
     concentration : array-like of shape (*spatial), default None
         α0 of a Dirichlet belief around the probabilities, for disagreement.
     layout : {"auto", "labels", "one_hot"}, default "auto"
-        Of the masks. "auto" tells them apart by their shape and, where that could be both, by
-        whether the classes of every voxel sum to 1. A voxel that one-hot masks mark as no class was
-        not rated; where there are such, say "one_hot".
+        Layout of the masks. "auto" recognises it by the shape and, if that is ambiguous, by whether
+        the classes of every voxel sum to 1. A voxel without a class in a one-hot mask was not
+        rated; if there are such voxels, use "one_hot".
     raters : sequence of str, default None
-        Who drew each of the masks; needed where raters are resampled and differ between images.
+        Who drew each of the masks; needed to resample raters if they differ between images.
     step : float, default 0
         Between the values that probabilities were stored as, such as 1/255 for 8 bits: the K
         classes of a voxel may then miss the sum 1 by K/2 steps. Nothing else changes.

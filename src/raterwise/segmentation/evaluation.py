@@ -55,10 +55,10 @@ def evaluate(
     checkpoint: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Return every metric asked for over images that several raters segmented.
+    """Compute the requested metrics over images segmented by several raters.
 
-    Voxels are cases with label histograms: a voxel counts once per rater and is never repeated
-    (MR section 2.3). Memory is that of one image, whatever their number.
+    Voxels are cases with label histograms: a voxel counts once per rater and is never repeated (MR
+    section 2.3). Only one image is in memory at a time.
 
     Parameters
     ----------
@@ -77,20 +77,21 @@ def evaluate(
     num_classes : int, default None
         To check the cases by; by default that of the first case.
     foreground_only : bool, default False
-        Look at voxels that the prediction or any rater calls other than class 0.
+        Evaluate only voxels that the prediction or any rater assigns to a class other than 0.
     boundary_mm : float, default None
-        Look at voxels within so many mm of any rater's boundary; the cases need a `spacing`.
+        Evaluate only voxels within this many mm of any rater's boundary; the cases need a
+        `spacing`.
     ignore_label : int, default None
-        The label of voxels that a rater left out.
+        The label of voxels that a rater did not rate.
     class_names : sequence of str, default None
         Names of the classes.
     unit : {"cases", "raters", "both"}, default "cases"
-        What is a sample of a population: images (patients, where cases name them), raters, or both
-        at once. With raters every panel of them that the resamples draw is measured (3 raters: 10
-        panels, 5: 126), and the time grows with it.
+        What is treated as a random sample: images (patients, if cases name them), raters, or both.
+        With raters, every panel that the resamples draw is measured (3 raters: 10 panels, 5: 126),
+        so it takes longer.
     raters : sequence of str, default None
-        Who drew the masks, in their order, the same in every image, for the provenance of the
-        results; needed where raters are resampled and the images do not name them (`Case.raters`).
+        Who drew the masks, in their order, the same in every image. This is recorded in the
+        provenance, and needed to resample raters if the images do not name them (`Case.raters`).
     bins : int or array-like, default 15
         Number of equal-width bins, or their edges from 0 to 1, for every binned metric.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
@@ -104,8 +105,8 @@ def evaluate(
     options : mapping of str to mapping, default None
         Options of individual metrics: {"robust_ece": {"sigma": 0.05}}.
     resamples : int, default 1000
-        How many of the patients, or of the images where cases name no patient; 0 gives values
-        without intervals.
+        Number of resamples of the patients, or of the images if cases name no patients; 0 gives
+        values without intervals.
     level : float, default 0.95
         Confidence level of the intervals.
     seed : int, default 0
@@ -118,18 +119,18 @@ def evaluate(
         What tells images apart, one value per image: {"scanner": values}. The metrics are made
         within each level and compared with those of all other images: `results.subgroups`.
     subgroup_metrics : str or sequence of str, default None
-        Of the metrics asked for, those to make in every level, as in `raterwise.evaluate`.
+        The metrics to compute in every level, out of those requested, as in `raterwise.evaluate`.
     threads : int, default None
         Number of threads; by default one per core.
     skip_bad : bool, default False
         Leave out images that cannot be used, count them in `data["dropped"]`, and name each in
         `warnings`; otherwise the first is an error.
     client : dask.distributed.Client, default None
-        Its workers measure the images, with the same digits. Give files or functions then; the
-        arrays of a `Case` have to be sent.
+        Measure the images on its workers, with the same digits. Pass files or functions; the arrays
+        of a `Case` have to be sent.
     checkpoint : str or path, default None
-        A folder that keeps what is done of every image, so that a run that was killed goes on;
-        for cases that are files.
+        A folder that stores the results of every image, so that an interrupted run can resume; for
+        cases given as files.
     progress : callable, default None
         Called with a description and the fraction done, where `cases` has a length.
 

@@ -26,7 +26,7 @@ def disagreement_map(
     region: ArrayLike | None = None,
     step: float = 0.0,
 ) -> FloatArray:
-    """Return the probability that two raters differ about each voxel.
+    """Return the probability that two raters disagree about each voxel.
 
     1 - Σ_k p_k² (LH eq 17), times α0 / (α0 + 1) for a Dirichlet belief of concentration α0
     (LH eq 19). float32, as an image viewer wants it.
@@ -34,8 +34,8 @@ def disagreement_map(
     Parameters
     ----------
     probabilities : array-like of shape (K, *spatial) or (*spatial), or list of them
-        Of each class; with `one_channel`, (*spatial) of class 1 of two. Of an ensemble, a list of
-        such arrays, one per member, whose disagreements are averaged.
+        The probability of each class; with `one_channel`, (*spatial) is that of class 1 of two. For
+        an ensemble, a list of such arrays, one per member; their disagreements are averaged.
     concentration : float or array-like of shape (*spatial), default None
         α0 of a Dirichlet belief.
     one_channel : bool, default False

@@ -84,11 +84,12 @@ def total_variation(
         Options of the metric, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma":
         0.05}.
     foreground_only : bool, default False
-        Look at voxels that the prediction or any rater calls other than class 0.
+        Evaluate only voxels that the prediction or any rater assigns to a class other than 0.
     boundary_mm : float, default None
-        Look at voxels within so many mm of any rater's boundary; the cases need a `spacing`.
+        Evaluate only voxels within this many mm of any rater's boundary; the cases need a
+        `spacing`.
     ignore_label : int, default None
-        The label of voxels that a rater left out.
+        The label of voxels that a rater did not rate.
     progress : callable, default None
         Called with a description and the fraction done, where `cases` has a length.
 

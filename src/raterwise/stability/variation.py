@@ -65,7 +65,7 @@ def total_variation(
     on_unrated: OnUnrated = "error",
     progress: Progress | None = None,
 ) -> TotalVariation:
-    """Return the mean absolute change of a metric as the test set shrinks (MR eq 6).
+    """Compute the mean absolute change of a metric as the test set shrinks (MR eq 6).
 
     TV = 1/n Σ_p |CE(X^p) - CE(X^{p-Δp})| over fractions p = start … 1, with nested random subsets.
     Each repeat bootstraps the test set first (MR section 3.2). Without the absolute values, which
@@ -78,36 +78,37 @@ def total_variation(
     metric : str or callable
         The name of a metric, such as "ece", or any function of (probs, labels).
     probs : array-like of shape (N, K) or (N,), or a belief
-        Class probabilities; (N,) are those of class 1 of two. RECE-M needs an `EnsembleBelief`.
+        Class probabilities; with shape (N,), the probability of class 1 of two. RECE-M needs an
+        `EnsembleBelief`.
     labels : Labels or array-like of shape (N,)
         The raters' labels, or one class per case.
     start : float, default 0.2
         The smallest part of the cases.
     step : float, default 0.05
-        By how much it grows. Where the steps do not end at 1, the last one does, and is half a step
-        to one and a half.
+        Step between the fractions. If the steps do not end at 1, the last one is adjusted to end
+        there, and is half to one and a half of a step.
     repeats : int, default 100
-        Bootstraps of the test set.
+        Number of bootstraps of the test set.
     seed : int, default 0
         Seed for everything random.
     groups : array-like of shape (N,), default None
-        The patient of each case: patients, not cases, are drawn.
+        The patient of each case; whole patients are then drawn.
     weights : array-like of shape (N,), default None
-        How often each case counts wherever it is drawn, as in `evaluate`: each is as likely to be
-        drawn as any other. A function is called with the `weights` of the cases drawn.
+        Weight of each case wherever it is drawn, as in `evaluate`; all cases are equally likely to
+        be drawn. A function is called with the `weights` of the cases drawn.
     bins : int or array-like, default 15
-        How many bins of equal width, or their edges from 0 to 1, of a metric by its name.
+        Number of equal-width bins, or their edges from 0 to 1, for a metric given by name.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
-        What a metric by its name asks of a case, as in `evaluate`.
+        What is asked of each case, for a metric given by name, as in `evaluate`.
     per : {"annotation", "case"}, default None
         Whether each label or each case counts once.
     options : mapping, default None
         Options of the metric, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma":
         0.05}.
     confidence : array-like of shape (N,), default None
-        What ranks the cases in place of the largest probability, as in `evaluate`.
+        Confidence that ranks the cases instead of the largest probability, as in `evaluate`.
     outside : array-like of shape (M,) or (M, K), default None
-        Cases from elsewhere, as in `evaluate`: all of them beside every part of the cases.
+        Out-of-distribution cases, as in `evaluate`; all of them are added to every subset.
     on_unrated : {"error", "drop"}, default "error"
         Whether unrated cases are an error or are left out.
     progress : callable, default None

@@ -81,10 +81,10 @@ def evaluate_stream(
     progress: Progress | None = None,
     **columns: Any,
 ) -> Results:
-    """Return what `evaluate` does of tables that need not fit into memory.
+    """Compute the metrics of `evaluate` for tables that do not fit into memory.
 
-    Each Parquet row group, or run of Zarr chunks, is read once, summarised and forgotten. Metrics
-    of ranks, quantiles and kernels come from fine cells and say how far they may be from the exact
+    Each Parquet row group, or run of Zarr chunks, is read once and summarised. Metrics of ranks,
+    quantiles and kernels are computed from fine cells, and state how far they may be from the exact
     value (`bound`). Patients or cases are pooled into 512 blocks for the intervals.
 
     Parameters
@@ -99,11 +99,11 @@ def evaluate_stream(
     level : float, default 0.95
         Confidence level of the intervals.
     seed : int, default 0
-        Of the blocks and the resamples.
+        Seed of the blocks and the resamples.
     unit : {"cases", "raters", "both"}, default "cases"
-        What is a sample of a population: cases (patients, with a `group_column`), raters, or both
-        at once. Raters need a column each; every panel of them that the resamples draw is summed
-        up (3 raters: 10 panels, 5: 126), and the time grows with it.
+        What is treated as a random sample: cases (patients, with a `group_column`), raters, or
+        both. Each rater then needs a column, and every panel that the resamples draw is summed (3
+        raters: 10 panels, 5: 126), so it takes longer.
     bins : int or array-like, default 15
         Number of equal-width bins, or their edges from 0 to 1, for every binned metric.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
@@ -129,7 +129,7 @@ def evaluate_stream(
         Columns that tell cases apart, such as the scanner: the metrics are made within each level
         and compared with those of all other cases, as in `evaluate`.
     subgroup_metrics : str or sequence of str, default None
-        Of the metrics asked for, those to make in every level, as in `evaluate`.
+        The metrics to compute in every level, out of those requested, as in `evaluate`.
     target_prevalence, source_prevalence : float or array-like of shape (K,), default None
         How frequent the classes are in use, and where the probabilities are right, as in
         `evaluate`. The files are read twice: how frequent classes are among the labels comes first.
@@ -140,7 +140,7 @@ def evaluate_stream(
     checkpoint : str or path, default None
         A folder that keeps finished parts, so that a run that was killed goes on.
     save_summary : str or path, default None
-        A file for the summary, which holds no case, for `raterwise merge`.
+        A file for the summary, which contains no individual cases, for `raterwise merge`.
     progress : callable, default None
         Function called with a description and the fraction done.
     **columns : str or sequence of str

@@ -35,17 +35,17 @@ def identity(plan: BinPlan) -> tuple[object, ...]:
 
 
 class TableMetric(Metric):
-    """A metric whose state is one or more tables of sums; what the metrics here share.
+    """The base of the metrics here: a metric with tables of sums as its state.
 
     Parameters
     ----------
     num_classes : int
         Number of classes, K.
     ignore_index : int, optional
-        A class that does not count, such as the pixels outside a region. Of label counts, the
-        labels of that class do not, nor the cases that have no other.
+        A class to ignore, such as the pixels outside a region. With label counts, labels of this
+        class are ignored, and cases without other labels.
     on_unrated : {"error", "drop"}, default "error"
-        What to do about cases with label counts that are all 0.
+        Whether cases whose label counts are all 0 are an error or are left out.
     validate_args : bool, default True
         Check the values of every batch. Without it a GPU need not wait, and wrong values pass: on
         any device, rows that do not add to 1 count as they are, and a label that is no class counts

@@ -44,7 +44,7 @@ def in_steps(
 
 
 class Epoch(NamedTuple):
-    """How one epoch went.
+    """The result of one epoch.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ def dirichlet_multinomial_nll(log_alpha: Tensor, probs: Tensor, counts: Tensor) 
 
 
 class AlphaHead:
-    """Find α0 of each case by a network of the features, fitted to several raters (LH eq 50).
+    """Estimate α0 of each case with a network on the features, fitted to several raters (LH eq 50).
 
     Parameters
     ----------
@@ -83,9 +83,9 @@ class AlphaHead:
     weighting : {"paper", "per_case"}, default "paper"
         Eq 50, or the released code's mean_i (n_i/n̄) NLL_i.
     steps : int, default 200
-        Of L-BFGS on all cases at once.
+        Number of L-BFGS steps on all cases at once.
     seed : int, default 0
-        Of the first weights: the same digits each time.
+        Seed of the initial weights; the same seed gives the same digits.
 
     See Also
     --------

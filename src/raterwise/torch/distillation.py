@@ -64,7 +64,7 @@ class UncertaintyDistillation:
     output : {"logits", "probabilities"}, default "logits"
         What the members give.
     seed : int, default 0
-        Of the order of the cases and of whatever is random in the network.
+        Seed of the order of the cases and of anything random in the network.
 
     See Also
     --------
@@ -202,7 +202,7 @@ class UncertaintyDistillation:
         data, validation : pair of Tensor, Dataset or DataLoader
             (images, labels), or pairs of such; `validation` is optional.
         epochs, batch_size, learning_rate : default 20, 256 and 0.001
-            Of Adam; the rate is divided by ten at 1/2 and 3/4 of the epochs.
+            Settings of Adam; the rate is divided by ten after 1/2 and 3/4 of the epochs.
         optimizer : function, optional
             Another one: a function of the parameters.
         augment : function, optional

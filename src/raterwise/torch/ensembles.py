@@ -1,4 +1,4 @@
-"""Several predictions of each case: dropout at test time, augmentation, several networks.
+"""Ensembles of predictions: dropout at test time, augmentation, several networks.
 
 Each function runs a model over `inputs`, a tensor (N, …) or a DataLoader, keeps only the
 probabilities (S, N, K), and returns an `EnsembleBelief`: its mean is the prediction, its spread
@@ -61,9 +61,9 @@ def mc_dropout(
 ) -> Any:
     """Return Monte-Carlo dropout: `samples` passes with dropout on (Gal & Ghahramani 2016).
 
-    Dropout layers alone are switched on, those inside attention and recurrent layers included;
-    batch normalisation and the rest stay in eval mode, and every mode is restored afterwards, also
-    after an error. The draws of a case depend on `seed` and on the batch that it is in.
+    Only dropout layers are switched on, including those inside attention and recurrent layers.
+    Batch normalisation and other layers stay in eval mode, and every mode is restored afterwards,
+    even after an error. The draws of a case depend on `seed` and on its batch.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def mc_dropout(
     inputs : Tensor or DataLoader
         (N, …), or batches of it; a loader must not shuffle.
     samples : int, default 20
-        S, how many passes.
+        S, the number of passes.
     seed : int, default 0
         Seed of the draws.
     output : {"logits", "probabilities"}, default "logits"
@@ -85,9 +85,10 @@ def mc_dropout(
     dropout_types : tuple of types, default ()
         Further layers that are random in training, such as stochastic depth.
     batch_size : int, default 256
-        Of a tensor; a DataLoader has its own.
+        Batch size for a tensor; a DataLoader has its own.
     progress : bool or function, default True
-        Show a bar after two seconds; False for none, or a function of (description, fraction).
+        Show a progress bar after two seconds; False for none, or a function of (description,
+        fraction).
 
     Returns
     -------
@@ -176,9 +177,9 @@ def test_time_augmentation(
     inputs : Tensor or DataLoader
         (N, …), or batches of it; a loader must not shuffle.
     transforms : function or sequence of functions
-        Of an image (C, H, W); several are applied in turn.
+        Transforms of an image (C, H, W); several are applied in turn.
     samples : int, default 10
-        S, how many draws of each image.
+        S, the number of draws of each image.
     seed : int, default 0
         Seed of the draws.
     output : {"logits", "probabilities"}, default "logits"
@@ -189,9 +190,10 @@ def test_time_augmentation(
         The layer whose output gives the features: its name in `model.named_modules()`, or the
         module itself.
     batch_size : int, default 256
-        Of a tensor; a DataLoader has its own.
+        Batch size for a tensor; a DataLoader has its own.
     progress : bool or function, default True
-        Show a bar after two seconds; False for none, or a function of (description, fraction).
+        Show a progress bar after two seconds; False for none, or a function of (description,
+        fraction).
 
     Returns
     -------
@@ -275,7 +277,7 @@ def deep_ensemble(
     batch_size: int = 256,
     progress: bool | Progress = True,
 ) -> Any:
-    """Return the predictions of several networks (Lakshminarayanan et al. 2017).
+    """Predict with several networks (Lakshminarayanan et al. 2017).
 
     Parameters
     ----------
@@ -298,9 +300,10 @@ def deep_ensemble(
     device : torch.device or str, optional
         Where to run models from files; others run where they are.
     batch_size : int, default 256
-        Of a tensor; a DataLoader has its own.
+        Batch size for a tensor; a DataLoader has its own.
     progress : bool or function, default True
-        Show a bar after two seconds; False for none, or a function of (description, fraction).
+        Show a progress bar after two seconds; False for none, or a function of (description,
+        fraction).
 
     Returns
     -------

@@ -246,7 +246,7 @@ class SCE(_PerClassMetric):
 class RobustECE(ReliabilityMetric):
     """RECE-G: ECE with each confidence spread over the bins by a Gaussian, `raterwise.robust_ece`.
 
-    RECE eqs 6-7.
+    RECE eq 6.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ class RobustECE(ReliabilityMetric):
 
 
 class Accuracy(ReliabilityMetric):
-    """How often the predicted class is what a rater says, `raterwise.accuracy`.
+    """How often the predicted class agrees with a rater, `raterwise.accuracy`.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ class Accuracy(ReliabilityMetric):
 
 
 class Brier(ReliabilityMetric):
-    """The mean squared distance to what a rater says, `raterwise.brier`.
+    """The mean squared distance from a rater's label, `raterwise.brier`.
 
     Parameters
     ----------
@@ -372,9 +372,9 @@ class Brier(ReliabilityMetric):
 
 
 class NLL(BinnedMetric):
-    """The mean of -log of the probability given to what a rater says, `raterwise.nll`.
+    """The mean of -log of the probability given to a rater's label, `raterwise.nll`.
 
-    It has no value where that probability is 0. No curve belongs to it, so `plot` draws the value.
+    It has no value if that probability is 0. There is no curve, so `plot` draws the value.
 
     Parameters
     ----------

@@ -172,11 +172,11 @@ class Regularized(nn.Module):
     Parameters
     ----------
     application : Module
-        The loss that trains the network, called as `application(logits, targets)`.
+        The main loss, called as `application(logits, targets)`.
     regulariser : Module
-        The calibration term to add, called alike.
+        The calibration term to add, called in the same way.
     beta : float, default 1.0
-        How much of the term to add.
+        Weight of the added term.
 
     See Also
     --------

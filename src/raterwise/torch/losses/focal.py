@@ -34,7 +34,7 @@ def focal_loss(
 ) -> Tensor:
     """Return -(1 - p_t)^γ log p_t, with p_t the probability of the label (Lin et al. 2017, eq 4).
 
-    A case that raters disagree about counts the mean over its raters.
+    If raters disagree about a case, it counts with the mean over its raters.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def focal_loss(
     targets : Tensor
         Classes of shape (N, …), or label counts of shape (N, K, …) for several raters per case.
     gamma : float, default 1.0
-        How much less a case counts that is already right; 0 is cross-entropy.
+        How strongly cases that are already right are down-weighted; 0 gives cross-entropy.
     weight : Tensor, optional
         Shape (K,): weight of a label of each class; by default all equal.
     ignore_index : int, default -100
@@ -136,7 +136,7 @@ class FocalLoss(PerCaseLoss):
     Parameters
     ----------
     gamma : float, default 1.0
-        How much less a case counts that is already right; 0 is cross-entropy.
+        How strongly cases that are already right are down-weighted; 0 gives cross-entropy.
     weight : Tensor, optional
         Shape (K,): weight of a label of each class; by default all equal.
     ignore_index : int, default -100

@@ -142,7 +142,7 @@ def kde_term(
     p : {1, 2}, default 1
         The power of the gap.
     floor : float, default 0.0
-        Of "canonical": the least sum of kernels to divide by. The released code has 1e-10.
+        For "canonical": the smallest sum of kernels to divide by. The released code uses 1e-10.
     weight : Tensor, optional
         Shape (K,): weight of a case by its label; by default all equal.
     ignore_index : int, default -100
@@ -200,7 +200,7 @@ def kde_calibration_error(
     p : {1, 2}, default 1
         The power of the gap.
     floor : float, default 0.0
-        Of "canonical": the least sum of kernels to divide by. The released code has 1e-10.
+        For "canonical": the smallest sum of kernels to divide by. The released code uses 1e-10.
 
     Returns
     -------
@@ -238,7 +238,7 @@ class KDECalibration(LossModule):
     p : {1, 2}, default 1
         The power of the gap.
     floor : float, default 0.0
-        Of "canonical": the least sum of kernels to divide by. The released code has 1e-10.
+        For "canonical": the smallest sum of kernels to divide by. The released code uses 1e-10.
     weight : Tensor, optional
         Shape (K,): weight of a case by its label; by default all equal.
     ignore_index : int, default -100

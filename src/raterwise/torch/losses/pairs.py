@@ -147,13 +147,13 @@ def mmce_term(
     targets : Tensor
         Classes of shape (N, …), or label counts of shape (N, K, …) for several raters per case.
     bandwidth : float, default 0.4
-        Of the Laplacian kernel, in units of confidence.
+        Bandwidth of the Laplacian kernel, in units of confidence.
     weighted : bool, default False
         Divide the sums over right and over wrong cases by their own numbers.
     root : bool, default False
         MMCE itself instead of its square.
     normalization : {"mean", "released"}, default "mean"
-        Of `weighted=True`: the paper's, or that of much released code.
+        For `weighted=True`: the paper's normalisation, or that of much released code.
     weight : Tensor, optional
         Shape (K,): weight of a case by its label; by default all equal.
     ignore_index : int, default -100
@@ -265,13 +265,13 @@ class MMCE(LossModule):
     Parameters
     ----------
     bandwidth : float, default 0.4
-        Of the Laplacian kernel, in units of confidence.
+        Bandwidth of the Laplacian kernel, in units of confidence.
     weighted : bool, default False
         Divide the sums over right and over wrong cases by their own numbers.
     root : bool, default False
         MMCE itself instead of its square.
     normalization : {"mean", "released"}, default "mean"
-        Of `weighted=True`: the paper's, or that of much released code.
+        For `weighted=True`: the paper's normalisation, or that of much released code.
     weight : Tensor, optional
         Shape (K,): weight of a case by its label; by default all equal.
     ignore_index : int, default -100
