@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -181,34 +181,39 @@ def evaluate(
         settings=settings,
         given=Given.of(predictions), classes=predictions.num_classes,
     )  # fmt: skip
-    asked = subgroups, subgroup_metrics, predictions.given, progress
-    return evaluate_in_use(
-        predictions, request, metrics, target_prevalence, source_prevalence,
-        lambda cases, about: _with_subgroups(cases, about, *asked),
-    )  # fmt: skip
+    cases, request, told = as_in_use(
+        predictions, request, metrics, target_prevalence, source_prevalence
+    )
+    results = _with_subgroups(
+        cases, request, subgroups, subgroup_metrics, predictions.given, progress
+    )
+    return results if told is None else told_of_cases(results, told, predictions)
 
 
-def evaluate_in_use(
+def as_in_use(
     predictions: Predictions,
     request: Request,
     metrics: Metrics,
     target: float | ArrayLike | None,
     source: float | ArrayLike | None,
-    judged: Callable[[Predictions, Request], Results],
-) -> Results:
-    """Return what `judged` makes of cases as they count at the prevalence of use.
+) -> tuple[Predictions, Request, dict[str, Any] | None]:
+    """Return cases as they count at the prevalence of use, what to ask of them, and what to tell.
 
-    Without a target it is that of the cases as they are.
+    Without a target they count as they are, and there is nothing to tell.
     """
     refuse_source_alone(target, source)
     if target is None:
-        return judged(predictions, request)
+        return predictions, request, None
     prior = Prior.of_cases(predictions, target, source)
     moved, _ = in_use(predictions, prior)
-    results = judged(moved, request.at_other_prevalence(metrics, Given.of(moved)))
     given = AsGiven.of(moved)
     assert given is not None  # a case may have several rows here
-    results = told_in_use(results, prior.told(given.worth), predictions.class_names)
+    return moved, request.at_other_prevalence(metrics, Given.of(moved)), prior.told(given.worth)
+
+
+def told_of_cases(results: Results, told: Mapping[str, Any], predictions: Predictions) -> Results:
+    """Return results that say at which prevalence these cases counted, and who rated them."""
+    results = told_in_use(results, told, predictions.class_names)
     ratings = predictions.labels.ratings  # which rows of their own, one per class, do not have
     raters = raters_record(None if ratings is None else ratings.rater_ids)
     return replace(results, provenance={**results.provenance, "raters": raters})

@@ -14,7 +14,7 @@ from raterwise.beliefs import Belief
 from raterwise.catalog.metric import Given
 from raterwise.compare.comparison import Comparison
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.evaluate import evaluate_in_use, evaluate_predictions, predictions_of
+from raterwise.evaluate import as_in_use, evaluate_predictions, predictions_of, told_of_cases
 from raterwise.evaluation.request import Metrics, Request, rows_of
 from raterwise.inference.paired import differences, ranking, require_pairs
 from raterwise.inference.settings import Progress, Settings
@@ -205,10 +205,11 @@ def compare(
             given=Given.of(predictions), classes=predictions.num_classes,
         )  # fmt: skip
         with with_threads(threads):
-            results[name] = evaluate_in_use(
-                predictions, request, metrics, target_prevalence, source_prevalence,
-                evaluate_predictions,
-            )  # fmt: skip
+            cases_in_use, request, told = as_in_use(
+                predictions, request, metrics, target_prevalence, source_prevalence
+            )
+            found = evaluate_predictions(cases_in_use, request)
+        results[name] = found if told is None else told_of_cases(found, told, predictions)
     if progress:
         progress("done", 1.0)
     return _compared(results)
