@@ -31,6 +31,7 @@ from experiments.robust_ece.truth import (
     study,
 )
 from experiments.robust_ece.views import moved
+from raterwise.errors import InvalidInputError
 
 KEPT = Path(__file__).parents[1] / "experiments" / "outputs" / "robust_ece" / "sample_sizes"
 TOY = Study(pool=400, sizes=(10, 100), repeats=6, kernel_density_repeats=2)
