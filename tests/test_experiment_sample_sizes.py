@@ -31,6 +31,7 @@ from experiments.robust_ece.truth import (
     study,
 )
 from experiments.robust_ece.views import moved
+from raterwise.errors import InvalidInputError
 
 KEPT = Path(__file__).parents[1] / "experiments" / "outputs" / "robust_ece" / "sample_sizes"
 TOY = Study(pool=400, sizes=(10, 100), repeats=6, kernel_density_repeats=2)
@@ -372,3 +373,10 @@ def test_rece_is_not_the_error_of_infinitely_many_confidences() -> None:
     density = stats.norm.pdf((edges - 0.9) / 0.1)
     sums = 0.9 * shares - 0.1 * np.diff(density) / stats.norm.cdf(1)
     assert np.abs(shares - sums).sum() == pytest.approx(1 - mean, abs=1e-9)
+
+
+def test_nothing_to_judge_is_said_before_the_simulation(tmp_path: Path) -> None:
+    """The simulation takes minutes: an empty folder is refused first, and left empty."""
+    with pytest.raises(InvalidInputError, match="must hold what was judged before"):
+        judge(tmp_path, simulation=TOY)
+    assert list(tmp_path.iterdir()) == []

@@ -232,12 +232,13 @@ def judge(
         parts += [] if model.network.views is None else [model.network.views]
         made_of = {"version": SAMPLES_VERSION, "arrays": fingerprint(*parts), **asdict(sampling)}
         kept(place / f"{_slug(model)}.json", made_of, partial(sampled, model, sampling))
+    samples = _stored(place)
+    if not samples:  # said before the simulation, which takes minutes
+        raise InvalidInputError(f"{out}: must hold what was judged before, or --data must be given")
     report("a world whose truth is known", len(models) / (len(models) + 1))
     made_of = {"version": VERSION, **asdict(simulation)}
     truth = kept(place / "truth.json", made_of, partial(study, simulation))
-    found = {"samples": _stored(place), "truth": truth}
-    if not found["samples"]:
-        raise InvalidInputError(f"{out}: must hold what was judged before, or --data must be given")
+    found = {"samples": samples, "truth": truth}
     write_json(place / "summary.json", found)
     write_text_atomically(place / "tables.md", as_markdown(found))
     report("done", 1.0)
