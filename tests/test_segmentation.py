@@ -725,3 +725,32 @@ def test_few_voxels_are_said_to_be_few() -> None:
     assert said[0].startswith("only 12.5 voxels per image for 15 bins, 0.8 per bin: ")
     said = rw.segmentation.evaluate(cases, "ece", "pooled", num_classes=2).warnings
     assert said[0].startswith("only 25 voxels for 15 bins, 1.7 per bin: ")
+
+
+@pytest.mark.parametrize(
+    ("changed", "argument", "message"),
+    [
+        ({"masks": None}, "masks", "case 0: masks: must be one for each rater; got None"),
+        ({"masks": np.full((2, 2, 2), 7)}, "masks", "labels must be classes 0 … 1; got 7"),
+        ({"probabilities": np.full((2, 2, 2), 0.7)}, "probabilities", "rows must sum to 1"),
+        ({"probabilities": np.full((2, 3, 2), 0.5)}, "probabilities", "got shapes"),
+        ({"region": np.zeros((2, 2), bool)}, "region", "must hold at least one voxel"),
+    ],
+)
+def test_errors_of_images_name_the_argument(
+    changed: dict[str, Any], argument: str, message: str
+) -> None:
+    """The message begins with the case; `error.argument` is the part of it."""
+    given = {"probabilities": np.full((2, 2, 2), 0.5), "masks": np.zeros((2, 2, 2), int)}
+    with pytest.raises(rw.InvalidInputError, match=message) as caught:
+        rw.segmentation.evaluate([rw.segmentation.Case(**{**given, **changed})], "ece", resamples=0)
+    assert caught.value.argument == argument
+
+
+def test_metrics_of_images_are_names() -> None:
+    """In the words of `evaluate`, and a generator is read once."""
+    case = rw.segmentation.Case(np.full((2, 2, 2), 0.5), np.zeros((2, 2, 2), int))
+    with pytest.raises(rw.InvalidTypeError, match="metrics: must be names of metrics; got None"):
+        rw.segmentation.evaluate([case], None)
+    names = (name for name in ("ece", "brier"))
+    assert list(rw.segmentation.evaluate([case], names, resamples=0)) == ["ece", "brier"]

@@ -563,3 +563,25 @@ def test_monai_metric() -> None:
     each(y_pred=images, y=torch.tensor(classes).reshape(4, 1, 4, 6))
     expected = np.mean([rw.ece(probs[i : i + 24], classes[i : i + 24]) for i in range(0, 96, 24)])
     assert each.aggregate().item() == pytest.approx(expected, abs=close)
+
+
+def test_states_of_other_options_are_not_added() -> None:
+    """What differs is said; a state that was not added is as it was."""
+    probs, classes = [[0.9, 0.1], [0.4, 0.6]], [0, 0]
+    for other, message in (
+        (metrics.ECE(num_classes=3), "incoming_state: must be of 2 classes; got 3"),
+        (metrics.MCE(num_classes=2), "incoming_state: must be that of ECE; got MCE"),
+        (metrics.ECE(num_classes=2, bins=10), "incoming_state: .* the same options"),
+        (metrics.ECE(num_classes=2, question="positive"), "incoming_state: .* the same options"),
+        ({}, "incoming_state: .* got nothing"),
+        (3, "incoming_state: must be a metric or its state; got int"),
+    ):
+        here = metrics.ECE(num_classes=2)
+        here.update(probs, classes)
+        with pytest.raises(rw.MergeError, match=message):
+            here.merge_state(other)
+        assert here.compute().item() == pytest.approx((0.1 + 0.6) / 2)
+    there = metrics.ECE(num_classes=2)
+    there.update([[0.8, 0.2]], [0])
+    here.merge_state(there.metric_state)
+    assert here.compute().item() == pytest.approx((0.1 + 0.6 + 0.2) / 3)

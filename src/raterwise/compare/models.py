@@ -157,9 +157,8 @@ def compare(
         )
     if len(models) < 2:
         raise InvalidInputError(f"models: must be at least two; got {len(models)}")
-    for name in models:
-        if not isinstance(name, str):
-            raise InvalidTypeError(f"models: must have words for names; got {name!r}")
+    if unnamed := [name for name in models if not isinstance(name, str)]:
+        raise InvalidTypeError(f"models: must have words for names; got {unnamed[0]!r}")
     judged = {name: model for name, model in models.items() if isinstance(model, Results)}
     if judged:
         if len(judged) < len(models):
@@ -194,11 +193,7 @@ def compare(
             probs, labels, weights, groups, class_names, on_unrated, *ranked[name]
         )
         classes[name] = predictions.num_classes
-        if classes[name] != (number := next(iter(classes.values()))):
-            raise InvalidInputError(
-                f"models: must share the classes; {next(iter(classes))!r} has {number}, {name!r} "
-                f"has {classes[name]}"
-            )
+        _refuse_other_classes(classes)
         request = Request.of(
             metrics, bins=bins, question=question, per=per, threshold=threshold, options=options,
             settings=settings,
@@ -213,6 +208,16 @@ def compare(
     if progress:
         progress("done", 1.0)
     return _compared(results)
+
+
+def _refuse_other_classes(classes: Mapping[str, int]) -> None:
+    """Refuse models of other numbers of classes, whose metrics are not the same questions."""
+    (first, one), *rest = classes.items()
+    for name, other in rest:
+        if other != one:
+            raise InvalidInputError(
+                f"models: must share the classes; {first!r} has {one}, {name!r} has {other}"
+            )
 
 
 def _ranked_by(

@@ -183,7 +183,7 @@ class Request:
                 'target_prevalence: goes with unit="cases"; each label is weighted, whoever gave it'
             )
         found = replace(self, given=given or self.given)
-        named = _names(metrics)
+        named = names_asked(metrics)
         if "all" not in named:
             return found
         left = [
@@ -255,7 +255,7 @@ def rows_of(
     True
     """
     rows: list[Metric] = []
-    for name in _names(metrics):
+    for name in names_asked(metrics):
         group = [row for row in CATALOG.values() if row.group.lower() == name.lower()]
         if name == "all":
             group = [row for row in CATALOG.values() if _in_all(row, given or Given(), classes)]
@@ -266,7 +266,8 @@ def rows_of(
     return rows
 
 
-def _names(metrics: Metrics) -> list[str]:
+def names_asked(metrics: Metrics) -> list[str]:
+    """Return the names of metrics and groups that are asked for, as they are written."""
     told: Any = metrics.split(",") if isinstance(metrics, str) else metrics
     names = list(told) if isinstance(told, Iterable) else [told]
     if not all(isinstance(name, str) for name in names):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import as_array, as_float_array
 from raterwise.beliefs import DirichletBelief
-from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.errors import InvalidInputError, InvalidTypeError, RaterwiseError
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.predictions.checks import row_sum_tolerance
@@ -124,7 +124,7 @@ class Voxels:
         try:
             return _checked(case, name, num_classes, selection)
         except RaterwiseError as error:
-            raise InvalidInputError(f"case {name}: {error}") from error
+            raise InvalidInputError(f"case {name}: {error}", argument=error.argument) from error
 
     def __len__(self) -> int:
         """How many voxels are looked at."""
@@ -196,11 +196,14 @@ class Voxels:
         where = f"case {self.name}: masks: rater {rater}, voxel {self.at(voxel)}"
         if self.one_hot:
             held = self.raters[rater][:, voxel].tolist()
-            return InvalidInputError(f"{where}: one-hot masks must mark one class; got {held}")
+            return InvalidInputError(
+                f"{where}: one-hot masks must mark one class; got {held}", argument="masks"
+            )
         rule = f"labels must be classes 0 … {self.num_classes - 1}"
         if self.ignore_label is not None:
             rule += f" or the ignored {self.ignore_label}"
-        return InvalidInputError(f"{where}: {rule}; got {self.raters[rater][voxel]}")
+        got = self.raters[rater][voxel]
+        return InvalidInputError(f"{where}: {rule}; got {got}", argument="masks")
 
     def bad_probability(self, first: int, last: int, nth: int) -> InvalidInputError:
         """Return the error about the n-th voxel that is looked at among first … last - 1."""
@@ -212,12 +215,14 @@ class Voxels:
             return InvalidInputError(
                 f"case {self.name}: probabilities: must not contain NaN; "
                 f"{int(np.isnan(looked_at).sum())} values are NaN, one in voxel "
-                f"{self.at(first + nth)}"
+                f"{self.at(first + nth)}",
+                argument="probabilities",
             )
         hint = " (logits need a sigmoid first)" if np.isfinite(value) else ""
         return InvalidInputError(
             f"case {self.name}: probabilities: must lie in [0, 1]; voxel {self.at(first + nth)} "
-            f"holds {value:.6g}{hint}"
+            f"holds {value:.6g}{hint}",
+            argument="probabilities",
         )
 
     def at(self, voxel: int) -> tuple[int, ...]:
@@ -255,15 +260,22 @@ def row_sums_within(probabilities: Any, classes: int, step: float) -> float:
     return max(row_sum_tolerance(probabilities), classes * step / 2 + ROUNDING)
 
 
-def _checked(case: Case, name: str, num_classes: int | None, selection: Selection) -> Voxels:
-    choose("layout", case.layout, ("auto", "labels", "one_hot"))
-    probs = as_float_array(case.probabilities, "probabilities", ndim=tuple(range(1, 9)))
+def _masks_of(case: Case) -> list[Array]:
+    if not isinstance(case.masks, Iterable):
+        raise InvalidTypeError(f"masks: must be one for each rater; got {case.masks!r}")
     masks = [_as_mask(mask) for mask in case.masks]
     if not masks:
         raise InvalidInputError("masks: must be of at least one rater; got none")
     if any(mask.shape != masks[0].shape for mask in masks):
         shapes = sorted({mask.shape for mask in masks})
         raise InvalidInputError(f"masks: must have one shape; got {shapes}")
+    return masks
+
+
+def _checked(case: Case, name: str, num_classes: int | None, selection: Selection) -> Voxels:
+    choose("layout", case.layout, ("auto", "labels", "one_hot"))
+    probs = as_float_array(case.probabilities, "probabilities", ndim=tuple(range(1, 9)))
+    masks = _masks_of(case)
     one_hot = _is_one_hot(case, probs, masks, num_classes)
     spatial = masks[0].shape[1:] if one_hot else masks[0].shape
     if probs.shape == (1, *spatial):
@@ -272,7 +284,8 @@ def _checked(case: Case, name: str, num_classes: int | None, selection: Selectio
     if not channels and probs.shape[1:] != spatial:
         raise InvalidInputError(
             f"probabilities and masks: must be (classes, *spatial) and (raters, *spatial); got "
-            f"shapes {probs.shape} and {(len(masks), *masks[0].shape)}"
+            f"shapes {probs.shape} and {(len(masks), *masks[0].shape)}",
+            argument="probabilities",
         )
     classes = 2 if channels else probs.shape[0]
     if num_classes is not None and classes != num_classes:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from raterwise.errors import RaterwiseError
-from raterwise.evaluation.request import Metrics, Request
+from raterwise.evaluation.request import Metrics, Request, names_asked
 from raterwise.inference.settings import Progress, Settings
 from raterwise.kernels._threads import with_threads
 from raterwise.results import Results
@@ -186,6 +186,7 @@ def job_of(
     **asked: Any,
 ) -> Job:
     """Return what is done with every image; `asked` are the options of the metrics."""
+    metrics = names_asked(metrics)
     classes = classes_of(cases, num_classes) if "all" in metrics else None
     request = Request.of(metrics, **asked, settings=settings, classes=classes)
     roster = roster_of(raters, cases, needed=settings.draws_raters)

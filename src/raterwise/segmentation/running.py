@@ -93,6 +93,8 @@ class Bad:
     """An image that cannot be used, and why."""
 
     why: str
+    argument: str | None = None
+    """Of a case, where it is about one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +197,7 @@ def _open(job: Job, item: _Item) -> _Opened | Bad:
     except MissingExtraError:
         raise  # which is nobody's bad image
     except (RaterwiseError, OSError) as error:
-        return Bad(named(error, item.name))
+        return Bad(named(error, item.name), getattr(error, "argument", None))
 
 
 def _of_files(files: CaseFiles, spacing: tuple[float, ...] | None = None) -> _Opened:
@@ -232,7 +234,7 @@ def _measure_opened(job: Job, item: _Item, image: _Opened | Bad) -> Measured | B
         if job.maps is not None:
             _write_map(job.maps, case, image.affine)
     except RaterwiseError as error:
-        return Bad(_with_files(str(error), item.source))
+        return Bad(_with_files(str(error), item.source), error.argument)
     return Measured(str(item.number) if case.name is None else case.name, case.patient, kept)
 
 
@@ -304,7 +306,9 @@ def gather(
         if levels is not None:
             levels.skip()
         if not skip_bad:
-            raise InvalidInputError(f"{image.why}; skip_bad=True leaves such images out")
+            raise InvalidInputError(
+                f"{image.why}; skip_bad=True leaves such images out", argument=image.argument
+            )
         notes.append(f"left out: {image.why}")
         reduction.skipped += 1
     return notes

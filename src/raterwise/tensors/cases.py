@@ -15,7 +15,7 @@ from torch import Tensor
 from raterwise import rules
 from raterwise.arrays import as_array
 from raterwise.binning import unit_in_last_place
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.kernels import _torch as kernels
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
@@ -37,6 +37,8 @@ def as_tensor(values: Any, name: str, device: torch.device | None = None) -> Ten
     """Return numbers as a tensor without gradient; what is none already, as `arrays` reads it."""
     if not isinstance(values, Tensor):
         return torch.as_tensor(as_array(values, name), device=device)
+    if values.layout != torch.strided:
+        raise InvalidTypeError(f"{name}: must be a dense tensor of numbers; got {values.layout}")
     if values.is_complex():
         first = values.flatten()[0].item() if values.numel() else None
         raise rules.not_numbers(name, values.dtype, first)

@@ -22,6 +22,8 @@ Inputs = Tensor | Iterable[Any]
 
 def device_of(model: nn.Module) -> torch.device:
     """Return the device of a model's first parameter or buffer; the CPU where it has none."""
+    if not isinstance(model, nn.Module):
+        raise InvalidTypeError(f"model: must be a torch.nn.Module; got {type(model).__name__}")
     for tensor in (*model.parameters(), *model.buffers()):
         return tensor.device
     return torch.device("cpu")
@@ -114,7 +116,9 @@ def check_members(members: Any, kinds: tuple[type, ...]) -> None:
 
 
 def check_order(inputs: Inputs) -> None:
-    """Raise where the cases would come in an order that nobody knows afterwards."""
+    """Raise where there are no cases, or in an order that nobody knows afterwards."""
+    if not isinstance(inputs, Iterable):
+        raise InvalidTypeError(f"inputs: must be a tensor or a loader; got {inputs!r}")
     sampler = inputs.sampler if isinstance(inputs, DataLoader) else None
     if isinstance(sampler, RandomSampler | WeightedRandomSampler):
         raise InvalidInputError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -71,7 +71,8 @@ class Kept:
 
     def __init__(self, outputs: Outputs, layer: Layer, output: str) -> None:
         self.alone = isinstance(outputs, str)
-        self.names: tuple[str, ...] = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+        several = isinstance(outputs, Iterable) and not self.alone
+        self.names: tuple[Any, ...] = tuple(outputs) if several else (outputs,)
         unknown = [name for name in self.names if name not in NAMES]
         if unknown or not self.names or len(set(self.names)) < len(self.names):
             raise InvalidInputError(

@@ -25,6 +25,8 @@ from raterwise.tensors.cases import TensorCases, as_tensor, rated_cases, weighte
 
 try:
     from torchmetrics import Metric
+
+    from raterwise.torch._merging import refuse_unlike
 except ImportError as error:
     raise missing_extra("raterwise.torch.metrics needs torchmetrics", "torch") from error
 
@@ -132,6 +134,32 @@ class TableMetric(Metric):
         cases, _ = self._cases(probs, labels, weights)
         if cases is not None:
             self._add(cases, self.tables)
+
+    def merge_state(self, incoming_state: Any) -> None:
+        """Add what another metric of the same options has seen.
+
+        Parameters
+        ----------
+        incoming_state : TableMetric or mapping of str to Tensor
+            The other metric, or its `metric_state`.
+
+        Raises
+        ------
+        MergeError
+            If it is of other classes, bins or options.
+
+        >>> from raterwise.torch.metrics import ECE
+        >>> here, there = ECE(num_classes=2), ECE(num_classes=2)
+        >>> here.update([[0.9, 0.1]], [0])
+        >>> there.update([[0.4, 0.6]], [0])
+        >>> here.merge_state(there)
+        >>> round(here.compute().item(), 4)
+        0.35
+        """
+        refuse_unlike(self, incoming_state, self._state_names)
+        super().merge_state(incoming_state)
+        self._computed = None  # what was computed before is no longer the value
+        self._update_count = max(self._update_count, 1)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Add a batch and return its own value, NaN where it has none.

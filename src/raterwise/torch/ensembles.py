@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -113,6 +113,7 @@ def mc_dropout(
     (10, 5, 3)
     """
     number, seed = positive_integer("samples", samples), positive_integer("seed", seed, least=0)
+    device = device_of(model)
     active = [m for m in model.modules() if _drops_out(m) or isinstance(m, dropout_types)]
     if not active:
         raise InvalidInputError(
@@ -120,7 +121,7 @@ def mc_dropout(
             f"{type(model).__name__} has none"
         )
     check_order(inputs)
-    kept, device = Kept(outputs, layer, output), device_of(model)
+    kept = Kept(outputs, layer, output)
 
     def draw(batch: Tensor, position: int, s: int) -> Tensor:
         with seeded(seed, s, position, device=device):
@@ -215,7 +216,8 @@ def test_time_augmentation(
     """
     number, seed = positive_integer("samples", samples), positive_integer("seed", seed, least=0)
     check_order(inputs)
-    chain = [transforms] if callable(transforms) else list(transforms)
+    listed = isinstance(transforms, Iterable)
+    chain = [transforms] if callable(transforms) else list(transforms) if listed else []
     if not chain or not all(callable(t) for t in chain):
         raise InvalidTypeError(f"transforms: must be functions of an image; got {transforms!r}")
     kept, device = Kept(outputs, layer, output), device_of(model)

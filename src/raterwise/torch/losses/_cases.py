@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from raterwise import rules
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.rules import choose
+from raterwise.rules import choose, positive_integer
 from raterwise.tensors.cases import check_classes, check_not_negative
 
 Params = ParamSpec("Params")
@@ -121,6 +121,8 @@ def _check(logits: Tensor, targets: Tensor) -> None:
     for name, given in (("logits", logits), ("targets", targets)):
         if not isinstance(given, Tensor):
             raise InvalidTypeError(f"{name}: must be a tensor; got {type(given).__name__}")
+        if given.layout != torch.strided:
+            raise InvalidTypeError(f"{name}: must be a dense tensor; got {given.layout}")
     if not logits.is_floating_point():
         raise InvalidTypeError(f"logits: must be floating point; got {logits.dtype}")
     if logits.ndim < 2 or logits.shape[1] < 2:
@@ -190,8 +192,7 @@ def subset(cases: Cases, most: int) -> Cases:
     fraction i φ (mod 1) of the list, with the golden ratio φ: an even spread that no image width
     can fall in step with, without random numbers.
     """
-    if most < 1:
-        raise InvalidInputError(f"max_cases: must be at least 1; got {most}")
+    positive_integer("max_cases", most)
     total = len(cases.keep)
     if total <= most:
         return cases

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from raterwise.errors import InvalidTypeError
+from raterwise.rules import a_number
 from raterwise.torch.losses._cases import (
     Cases,
     LossModule,
@@ -193,6 +195,10 @@ class Regularized(nn.Module):
 
     def __init__(self, application: nn.Module, regulariser: nn.Module, beta: float = 1.0) -> None:
         super().__init__()
+        for name, loss in (("application", application), ("regulariser", regulariser)):
+            if not callable(loss):
+                raise InvalidTypeError(f"{name}: must be a loss; got {loss!r}")
+        a_number("beta", beta)
         self.application, self.regulariser, self.beta = application, regulariser, beta
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from raterwise.errors import InvalidInputError
-from raterwise.rules import at_least_zero, choose, positive
+from raterwise.rules import at_least_zero, choose, positive, positive_integer
 from raterwise.torch.losses._cases import (
     Cases,
     LossModule,
@@ -275,4 +275,4 @@ class KDECalibration(LossModule):
         super().__init__(weight=weight, ignore_index=ignore_index)
         _check(question, p, bandwidth, floor)
         self.bandwidth, self.question, self.p, self.floor = bandwidth, question, p, floor
-        self.max_cases = max_cases
+        self.max_cases = positive_integer("max_cases", max_cases)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from raterwise.rules import choose, positive
+from raterwise.rules import choose, positive, positive_integer
 from raterwise.torch.losses._cases import (
     LossModule,
     class_weights,
@@ -256,7 +256,8 @@ class RCR(LossModule):
         super().__init__(weight=weight, ignore_index=ignore_index)
         choose("normalization", normalization, ("smooth", "paper"))
         self.sigma = positive("sigma", sigma)
-        self.normalization, self.max_cases = normalization, max_cases
+        self.normalization = normalization
+        self.max_cases = positive_integer("max_cases", max_cases)
 
 
 class MMCE(LossModule):
@@ -308,4 +309,5 @@ class MMCE(LossModule):
         choose("normalization", normalization, ("mean", "released"))
         self.weighted, self.root = weighted, root
         self.bandwidth = positive("bandwidth", bandwidth)
-        self.normalization, self.max_cases = normalization, max_cases
+        self.normalization = normalization
+        self.max_cases = positive_integer("max_cases", max_cases)
