@@ -11,6 +11,7 @@ import pytest
 from rich.text import Text
 from typer.testing import CliRunner
 
+import raterwise as rw
 from raterwise.cli.app import app
 
 COMMANDS = (
@@ -71,6 +72,11 @@ def test_agreement_speaks_of_no_predictions() -> None:
         ("worklist p.csv --by disagrement", "(did you mean 'disagreement'?)"),
         ("calibrate --fit p.csv --method temprature", "(did you mean 'temperature'?)"),
         ("segment", "missing argument 'manifest'"),
+        ("evaluate p.csv --ratings", "--ratings: must be followed by a value"),
+        ("evaluate p.csv --quiet=1", "--quiet: takes no value"),
+        ("evaluate --version", "--version: there is no such option here; raterwise --version"),
+        ("--verbose", "--verbose: there is no such option (did you mean '--version'?)"),
+        ("help", "help: there is no such command; raterwise --help says it"),
         ("segment m.csv --group-column patient", "manifest's column patient names the patients"),
         ("evaluate p.csv --metrics ece, brier", "brier: not expected here; an option takes one"),
         ("evaluate p.csv --ratings a.csv b.csv c.csv", "b.csv c.csv: not expected here"),
@@ -184,3 +190,8 @@ def test_a_shell_completes_commands_options_and_choices(typed: str, offered: str
     }
     done = CliRunner().invoke(app, [], env=asked, prog_name="raterwise")
     assert done.output.strip() == offered
+
+
+def test_the_version_has_a_short_option() -> None:
+    """-V as of most programs."""
+    assert run("-V") == run("--version") == (0, f"raterwise {rw.__version__}\n")

@@ -91,7 +91,7 @@ def test_a_stream_resamples_the_raters_that_memory_does(tmp_path: Path, unit: An
     asked: dict[str, Any] = {"resamples": 60, "unit": unit, "on_single": "drop"}
     labels = Labels.from_ratings(said, num_classes=3)
     patients = np.arange(len(probs)) // 3
-    held = rw.evaluate(probs, labels, METRICS, groups=patients, class_names="012", **asked)
+    held = rw.evaluate(probs, labels, METRICS, groups=patients, class_names=list("012"), **asked)
     columns: dict[str, Any] = {"rater_columns": READERS, "group_column": "patient"}
     asked["checkpoint"] = tmp_path / "kept"
     streamed = rw.evaluate_stream(path, METRICS, **asked, **columns)

@@ -55,7 +55,12 @@ class OneLineErrors(WholeLines, TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; what was typed is kept for the provenance of results."""
         COMMAND_LINE.set(" ".join(map(quoted, (self.program, *args))))
-        return list(super().parse_args(ctx, args))
+        if not args:  # which shows the help
+            return list(super().parse_args(ctx, args))
+        try:
+            return list(super().parse_args(ctx, args))
+        except Exception as error:
+            raise self._one_line(error, ctx) from None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn an error on purpose, or of the file system, into an exit code."""
@@ -68,14 +73,21 @@ class OneLineErrors(WholeLines, TyperGroup):
             typer.echo(f"{self.program}: {' '.join(said.split())}", err=True)
             raise typer.Exit(BAD_INPUT) from None
         except Exception as error:
-            if not hasattr(error, "format_message"):  # a usage error, whoever's class it is
-                raise
-            path = getattr(getattr(error, "ctx", None), "command_path", self.program)
-            typer.echo(f"{self.program}: {usage_in_words(error)}\nUsage: {path} --help", err=True)
-            raise typer.Exit(BAD_INPUT) from None
+            raise self._one_line(error, ctx) from None
         except KeyboardInterrupt:
             typer.echo(f"{self.program}: interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
+
+    def _one_line(self, error: Exception, ctx: Any) -> Exception:
+        """Say what is wrong with what was typed, and return how to end; of other errors, the error.
+
+        A usage error may be of typer's class or of click's.
+        """
+        if not hasattr(error, "format_message"):
+            return error
+        path = (getattr(error, "ctx", None) or ctx).command_path
+        typer.echo(f"{self.program}: {usage_in_words(error)}\nUsage: {path} --help", err=True)
+        return typer.Exit(BAD_INPUT)
 
 
 def end_quietly(*_: Any) -> NoReturn:
@@ -120,7 +132,7 @@ def raterwise(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version.", is_eager=True, callback=_print_version
+            "--version", "-V", help="Print the version.", is_eager=True, callback=_print_version
         ),
     ] = False,
 ) -> None:

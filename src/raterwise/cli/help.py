@@ -61,6 +61,7 @@ NOT_HERE: dict[str, dict[str, str]] = {
     },
 }
 """Why a command does not have an option that most have."""
+NOT_EVEN_ONE = {"--version": "raterwise --version prints it"}
 TYPER = tuple(int(part) for part in re.findall(r"[0-9]+", typer.__version__)[:3])
 
 
@@ -92,7 +93,12 @@ class PlainHelp(WholeLines, TyperCommand):
         """Read the arguments; an option that counts once is not given twice."""
         if not ctx.resilient_parsing:  # a shell completes what may be wrong yet
             refuse_repeated(self.get_params(ctx), args)
-        return list(super().parse_args(ctx, args))
+        try:
+            return list(super().parse_args(ctx, args))
+        except Exception as error:
+            if getattr(error, "ctx", ctx) is None:  # a usage error that forgot where it was
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
 
 
 def in_paragraphs(text: str) -> str:
@@ -131,6 +137,12 @@ def _as_one(param: Any, *values: str) -> str:
     if param.name == "ratings":
         return "; put the ratings of all raters into one table, a row per rating"
     return ""
+
+
+NO_COMMAND = {
+    f"No such command {word!r}.": f"{word}: there is no such command; raterwise --{word} says it"
+    for word in ("help", "version")
+}
 
 
 def in_plain_words(params: list[Any], ctx: Any) -> list[Any]:
@@ -177,16 +189,22 @@ def usage_in_words(error: Any) -> str:
             "a,b,c without blanks"
         )
     option = getattr(error, "option_name", None)
-    if option is not None:  # which is not there
+    if option is not None and not message.startswith("No such"):
+        needs = "must be followed by a value" if "requires" in message else "takes no value"
+        return f"{option}: {needs}"
+    if option is not None:
         ctx = getattr(error, "ctx", None)
         params = ctx.command.get_params(ctx) if ctx is not None else []
         known = [name for param in params for name in param.opts if name.startswith("--")]
-        why = NOT_HERE.get(getattr(ctx, "info_name", "") or "", {}).get(option)
+        command = getattr(ctx, "info_name", "") or ""
+        why = {**NOT_EVEN_ONE, **NOT_HERE.get(command, {})}.get(option)
         if why is not None:
             return f"{option}: there is no such option here; {why}"
         return f"{option}: there is no such option{did_you_mean(option, known)}"
     param = getattr(error, "param", None)
     if param is None:
+        if told := NO_COMMAND.get(message):
+            return told
         return message[:1].lower() + message[1:]
     name = next((n for n in getattr(param, "opts", ()) if n.startswith("--")), param.name)
     if message.startswith("Missing argument"):
