@@ -52,6 +52,17 @@ def test_the_order_of_confidences_takes_weights_of_any_unit() -> None:
         assert slope == pytest.approx(0.5, rel=1e-9)
 
 
+@pytest.mark.parametrize("largest", [1e6, 1e9, 1e12])
+def test_one_case_may_have_nearly_all_the_weight(largest: float) -> None:
+    """It is what the estimate says; one right answer of one is a share of at least 0.025."""
+    y = np.arange(30) % 3 > 0
+    p, weights = np.where(y, 0.8, 0.3), np.r_[np.ones(29), largest]
+    found = rw.evaluate(p, y.astype(int), "brier,ece,accuracy,auroc", weights=weights, resamples=20)
+    assert found["brier"].value == pytest.approx(0.04, abs=1e-6)  # (1 - 0.8)²
+    assert found["accuracy"].low == pytest.approx(0.025, rel=1e-3)
+    assert found["brier"].low < 0.01 and found["brier"].high > 0.5
+
+
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 @pytest.mark.parametrize("name", ["calibration_loss", "debiased_ece", "grouping_loss"])
 def test_squares_that_are_lost_do_not_pass_for_equal(name: str, scale: float) -> None:

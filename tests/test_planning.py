@@ -243,6 +243,23 @@ def test_a_pilot_of_one_patient_cannot_tell_patients_apart() -> None:
         plan("brier", [[0.5, 0.5]] * 4, labels, groups=["a"] * 4)
 
 
+def test_what_lies_between_cases_is_less_the_noise_of_their_raters() -> None:
+    """Two, two and four raters: means 0, 1/2 and 1; squares within cases 1/2, of 1 + 1 + 3 degrees.
+
+    The means vary by 1/4, of which 0.1 (1/2 + 1/2 + 1/4) / 3 is of the raters.
+    """
+    from raterwise.metrics.proper import variance_components
+
+    loss, counts = np.tile([0.0, 1.0], (3, 1)), np.array([[2, 0], [1, 1], [0, 4]])
+    expected = 1 / 4 - 0.1 * 5 / 12, 0.1
+    assert variance_components(loss, counts) == pytest.approx(expected)
+    # Each of them twice is six cases of three patients, whose means are as sure as before.
+    twice = [np.repeat(values, 2, axis=0) for values in (loss, counts)]
+    between, within = variance_components(*twice, np.arange(6) // 2)
+    assert within == pytest.approx(0.1)
+    assert between / 6 == pytest.approx(1 / 4 / 3 - 0.1 * 5 / 12 / 6)
+
+
 def test_a_small_pilot_cannot_tell_raters_from_cases() -> None:
     """The interval of the difference is the jackknife's, by loops; a large pilot can tell."""
     from raterwise.metrics.proper import variance_components

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from raterwise.inference.jackknife import (
     crossed,
     linearise,
     noise_expansion,
+    resampling_of,
     student_interval,
     two_sided_p,
 )
@@ -111,7 +113,34 @@ def test_degrees_of_freedom_are_those_of_the_matrix():
     middle = np.eye(4) - h[:, None] - h + np.sum(h**2)
     b = np.outer(h, h) * middle / np.sqrt(np.outer(kept, kept))
     found = linearise(0.0, np.zeros(4), h)
-    assert found.freedom == pytest.approx(max(np.sum(h**2) ** 2 / np.sum(b**2), 1))
+    assert found.freedom == pytest.approx(np.sum(h**2) ** 2 / np.sum(b**2))
+
+
+@pytest.mark.parametrize("largest", [1, 10, 1e4, 1e6, 1e8, 1e12, 1e20])
+@pytest.mark.parametrize("units", [2, 3, 12])
+def test_a_unit_with_nearly_all_the_weight_loses_no_digit(largest, units):
+    """The double sum and the inflation in fractions: the freedom nears 1 and is never below."""
+    sizes = [largest] + [1 + i % 3 for i in range(units - 1)]
+    h = [Fraction(size) / sum(map(Fraction, sizes)) for size in sizes]
+    s = sum(part**2 for part in h)
+    kept = [1 - 2 * part + s for part in h]
+    pairs = sum(
+        (h[g] * h[k] * ((g == k) - h[g] - h[k] + s)) ** 2 / kept[g] / kept[k]
+        for g in range(units)
+        for k in range(units)
+    )
+    inflation, freedom, worth = resampling_of(sizes)
+    assert freedom == pytest.approx(float(s**2 / pairs), rel=1e-12) and s**2 >= pairs
+    left = sum(part**2 * one for part, one in zip(h, kept, strict=True))
+    assert inflation**2 == pytest.approx(float(s / left), rel=1e-12)
+    assert worth == pytest.approx(float(1 / s), rel=1e-12)
+
+
+def test_equal_units_have_the_error_of_the_jackknife():
+    """(G - 1) / G Σ (θ₍₋g₎ - mean)², also where these values do not lie around the estimate."""
+    without = np.array([0.5, 0.8, 0.9, 0.95])
+    error = np.sqrt(3 / 4 * ((without - without.mean()) ** 2).sum())
+    assert linearise(1.0, without).error == pytest.approx(error)
 
 
 @pytest.mark.parametrize(("right", "cases"), [(0, 12), (30, 30), (3, 40), (196, 200)])
@@ -174,6 +203,10 @@ def test_two_sources_add_up():
     both, shares = crossed([cases, raters])
     assert both.error == pytest.approx(0.05)
     assert shares == pytest.approx((0.36, 0.64))
+    assert (both.worth, both.units) == (3, 3)  # of the few
+    none = replace(cases, error=0.0), replace(raters, error=0.0)
+    both, shares = crossed(none)
+    assert (both.freedom, shares) == (2, [0.5, 0.5])
 
 
 def test_what_cannot_be_used_is_refused():

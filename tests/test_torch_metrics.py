@@ -222,6 +222,18 @@ def test_auccc_of_several_raters_and_outside_cases() -> None:
     assert metric.compute().item() == pytest.approx(expected, abs=metric.bound.item() + 1e-12)
 
 
+def test_cases_from_elsewhere_count_whatever_class_is_ignored() -> None:
+    """They have no class: with any class ignored, or none, they are the same wrong cases."""
+    probs = torch.tensor([[0.1, 0.8, 0.1], [0.2, 0.1, 0.7]])
+    elsewhere = torch.tensor([[0.75, 0.2, 0.05]])
+    for ignored in (None, 0, 1):
+        metric = metrics.AUCCC(num_classes=3, ignore_index=ignored)
+        metric.update(probs[:1] if ignored != 1 else probs[1:], [1 if ignored != 1 else 2])
+        metric.update(elsewhere, None)
+        # 0.8 is above 0.75, and 0.7 below it.
+        assert metric.compute().item() == (1.0 if ignored != 1 else 0.0)
+
+
 def test_dense_outputs_and_ignored_pixels() -> None:
     """(N, K, H, W) with a class that does not count, and label counts of several raters."""
     probs, classes, counts = saturated(48)
@@ -526,6 +538,12 @@ def test_many_chunks_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     metric = metrics.ClasswiseECE(num_classes=4)
     metric.update(torch.tensor(probs), torch.tensor(classes))
     assert metric.compute().item() == pytest.approx(rw.classwise_ece(probs, classes), abs=close)
+    own = np.random.default_rng(0).random(5000)  # confidences are cut where the cases are
+    ranked = metrics.AUCCC(num_classes=4)
+    ranked.update(torch.tensor(probs), torch.tensor(classes), confidence=torch.tensor(own))
+    expected = rw.auccc(probs, classes, confidence=own)
+    assert ranked.compute().item() == pytest.approx(expected, abs=ranked.bound.item() + 1e-12)
+    assert ranked.bound.item() < 1e-3
     probs[3333] = 0.5
     with pytest.raises(InvalidInputError, match="row 3333 sums to 2"):
         metric.update(torch.tensor(probs), torch.tensor(classes))

@@ -124,6 +124,8 @@ def test_separated_labels_have_no_slope(labels: list[int]) -> None:
     """A threshold tells every yes from every no: the likelihood has no summit."""
     with pytest.raises(rw.UndefinedMetricError, match="calibration_slope: undefined, a threshold"):
         rw.calibration_slope([0.1, 0.2, 0.6, 0.7], labels)
+    with pytest.raises(rw.UndefinedMetricError, match="calibration_slope: undefined, a threshold"):
+        rw.calibration_slope([0.1, 0.4, 0.4, 0.7], labels)  # or both kinds stand at the threshold
 
 
 def test_one_label_has_no_intercept() -> None:

@@ -92,28 +92,44 @@ def linearise(value: float, without: ArrayLike, sizes: ArrayLike | None = None) 
         raise UndefinedMetricError("sizes: one unit has all the weight, so nothing can be said")
     if not np.isfinite(left_out).all():
         raise UndefinedMetricError("without: the metric has no value without one of the units")
-    squares = float(np.sum(share**2))
+    squares, kept = float(np.sum(share**2)), _kept(share)
     adds = (1 - share) * (value - left_out)
     bias = -float(adds.sum())
     adds += share * bias
-    kept = 1 - 2 * share + squares
     return Linearised(
         value=float(value),
         error=math.sqrt(float(np.sum(adds**2 / kept))),
-        freedom=_freedom(share, squares, kept),
+        freedom=_freedom(share, kept),
         worth=1 / squares,
         units=len(share),
         bias=bias,
     )
 
 
-def _freedom(share: FloatArray, squares: float, kept: FloatArray) -> float:
-    """Return (Σ h²)² / Σ_gk B_gk² of `linearise`, the double sum written as moments."""
-    part = share**2 / kept
-    c0, c1, c2 = (float(np.sum(part * share**j)) for j in range(3))
+def _kept(share: FloatArray) -> FloatArray:
+    """Return 1 − 2 h_g + Σ h² of each unit g, which is (1 − h_g)² and the squares of the others.
+
+    Of the largest one it is made of these: where that has nearly all, they are all that is left.
+    """
+    kept = 1 - 2 * share + np.sum(share**2)
+    others = np.delete(share, top := share.argmax())
+    kept[top] = others.sum() ** 2 + np.sum(others**2)
+    return np.asarray(kept)
+
+
+def _freedom(share: FloatArray, kept: FloatArray) -> float:
+    """Return (Σ h²)² / Σ_gk B_gk² of `linearise`, the double sum written as moments.
+
+    B_gg is h_g². The pairs of the largest unit are added one by one, to lose no digits.
+    """
+    squares, part = float(np.sum(share**2)), share**2 / kept
+    h, p = (np.delete(values, top := share.argmax()) for values in (share, part))
+    c0, c1, c2 = (float(np.sum(p * h**j)) for j in range(3))
     pairs = squares**2 * c0**2 + 2 * c0 * c2 - 4 * squares * c0 * c1 + 2 * c1**2
-    pairs += float(np.sum(share**4) - np.sum(part**2 * (squares - 2 * share) ** 2))
-    return max(squares**2 / pairs, 1.0)
+    pairs += float(np.sum(share**4) - np.sum(p**2 * (squares - 2 * h) ** 2))
+    below = float(np.sum(h**2) - share[top] * h.sum())  # Σ h² less the largest share
+    pairs += 2 * float(part[top] * np.sum(p * (below - h) ** 2))
+    return squares**2 / pairs
 
 
 def noise_expansion(sizes: ArrayLike, level: float = 0.95) -> float:
@@ -144,7 +160,7 @@ def resampling_of(sizes: ArrayLike) -> tuple[float, float, float]:
     weight = np.asarray(sizes, dtype=np.float64)
     found = linearise(0.0, np.zeros(len(weight)), weight)
     share = weight / weight.sum()
-    kept = float(np.sum(share**2 * (1 - 2 * share + 1 / found.worth)))
+    kept = float(np.sum(share**2 * _kept(share)))
     return 1 / math.sqrt(kept * found.worth), found.freedom, found.worth
 
 
