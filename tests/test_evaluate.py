@@ -294,6 +294,17 @@ def test_a_rater_who_differs_widens_the_interval() -> None:
     assert width(persons) > 5 * width(single)
 
 
+@pytest.mark.parametrize("unit", ["cases", "raters", "both"])
+def test_resampled_raters_who_are_not_known_are_warned_of(unit: Any) -> None:
+    """The test above shows what is left out; where raters are known, or fixed, nothing is."""
+    labels = ratings_of(PROBLEM)
+    anonymous = rw.Labels.from_counts(labels.counts)
+    for given, known in ((labels, True), (anonymous, False)):
+        found = rw.evaluate(PROBLEM.probs, given, "brier", unit=unit, resamples=20)
+        warned = [w for w in found.warnings if "not known which rater" in w]
+        assert len(warned) == (unit != "cases" and not known)
+
+
 def test_raters_who_agree_leave_nothing_to_resample() -> None:
     """Whoever is drawn says the same: the interval is the value."""
     y = PROBLEM.first_rater

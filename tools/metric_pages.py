@@ -70,7 +70,7 @@ def page(group: str, folder: Path) -> str:
 
 def section(row: Metric) -> list[str]:
     """Return what a page says of one metric."""
-    words = WORDS.get(row.name, {})
+    words = WORDS[row.name]
     lines = [f"({row.name})=", f"## {row.title}", "", row.meaning, ""]
     if "formula" in words:
         lines += ["$$", words["formula"], "$$", ""]
@@ -82,7 +82,7 @@ def section(row: Metric) -> list[str]:
         "Better": words.get("better", row.direction.replace("none", NEITHER)),
         "Raters per case": f"{row.least_raters} or more",
         "Options": ", ".join(f"`{k}={v!r}`" for k, v in row.options.items()),
-        "Pitfalls": pitfalls(row),
+        "Pitfalls": words["pitfall"],
         "Reference": reference(row),
         "Function": api(row.name),
     }
@@ -90,13 +90,6 @@ def section(row: Metric) -> list[str]:
         if text:
             lines += [name, f": {text}", ""]
     return lines
-
-
-def pitfalls(row: Metric) -> str:
-    """Return what to beware of: the catalog says what a metric cannot tell, the words the rest."""
-    if row.cannot_tell:
-        return f"It cannot tell you {row.cannot_tell[0].lower()}{row.cannot_tell[1:]}"
-    return str(WORDS[row.name]["pitfall"])
 
 
 def reference(row: Metric) -> str:

@@ -148,7 +148,6 @@ ROWS = (
         options={"bins": 15, "question": "top_label", "norm": 1, "estimator": "debiased"},
         error=True, bounds=common.UNIT,
         questions=("top_label", "positive", "per_class"), in_all=False,
-        cannot_tell="Errors within a bin; and with norm 1 chance is not taken off entirely.",
     ),
     Metric(
         "average_calibration_error", "Average calibration error", "Calibration",
@@ -157,8 +156,6 @@ ROWS = (
         plan=recipes.binned("top_label"), formula=calibration.average_calibration_error,
         options=common.TOP, error=True, bounds=common.UNIT, questions=common.ANY, in_all=False,
         tags=frozenset({"other_scale"}),
-        cannot_tell="How many cases are affected: a bin of one counts as much as a bin of a "
-        "thousand.",
     ),
     Metric(
         "canonical_ece", "Canonical ECE", "Calibration",
@@ -170,8 +167,6 @@ ROWS = (
         options={"bins": 15, "per": "annotation", "norm": 1}, error=True, bounds=(0.0, 2.0),
         in_all=False,
         tags=frozenset({"other_scale"}),
-        cannot_tell="Much with more than three or four classes: most cells then hold one case, "
-        "which looks miscalibrated by chance.",
     ),
     Metric(
         "kuiper_error", "Kuiper's calibration error", "Calibration",
@@ -182,8 +177,6 @@ ROWS = (
         of_cells=recipes.from_cells(peer_recipes.exact_kuiper, cell_bounds.kuiper),
         questions=common.ANY, options={"question": "top_label", "per": "annotation"},
         error=True, bounds=common.UNIT, in_all=False,
-        cannot_tell="How large the gap is where it is: too sure and not sure enough in turn "
-        "cancel within a range.",
     ),
     Metric(
         "kernel_calibration_error", "Squared kernel calibration error", "Calibration",
@@ -197,9 +190,6 @@ ROWS = (
         error=True, bounds=(0.0, 2.0), most=recipes.most_of_kernels,  # all of them sure and wrong
         in_all=False, tags=frozenset({"of_cases", "other_scale"}),
         undefined="it needs two cases, to compare one with the other", test="signs",
-        cannot_tell="How large a gap is, in units of probability: its scale depends on the kernel. "
-        "Pairs of one patient's cases count, too, so that of patients with several cases the value "
-        "is too high on average; the interval and the p-value allow for it.",
     ),
     Metric(
         "spiegelhalter_z", "Spiegelhalter's z", "Calibration",
@@ -209,7 +199,5 @@ ROWS = (
         options={"per": "case"},
         undefined="no probability leaves the squared loss any room (all are 0, 1 or equal)",
         in_all=False, test="normal", calibrated=0.0,
-        cannot_tell="How large the error is (it grows with the cases), nor errors that cancel, "
-        "such as too sure below 1/2 and not sure enough above.",
     ),
 )  # fmt: skip

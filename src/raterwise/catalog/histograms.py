@@ -68,8 +68,6 @@ ROWS = (
         "lower", "LH eq 5",
         plan=recipes.binned("per_class", "case"), formula=proper.refinement_loss,
         options=common.LH, bounds=(0.0, 2.0), in_all=False, tags=common.BY_CLASS,
-        cannot_tell="Whether the model or the raters are to blame: it is grouping or dispersion "
-        "loss plus irreducible loss.",
     ),
     Metric(
         "grouping_loss", "Grouping loss", "Label histograms",
@@ -78,8 +76,6 @@ ROWS = (
         plan=recipes.binned("per_class", "case", 2), formula=proper.grouping_loss,
         options={"bins": 15, "estimator": "debiased"},
         in_all=False, tags=common.BY_CLASS | {"variance"},
-        cannot_tell="What the model tells apart within a bin: wide bins make it large. The "
-        "dispersion loss does not count that.",
     ),
     Metric(
         "disagreement_loss", "Disagreement loss", "Disagreement",

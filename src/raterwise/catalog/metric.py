@@ -126,8 +126,6 @@ class Metric:
     """Where the metric is the statistic of a test, how its p-value is made (`p_values`)."""
     products: Callable[[Any, Options, int], NDArray[Any]] | None = None
     """Of such a test where whole rows are kept: (units, units), what cases of two units add."""
-    cannot_tell: str = ""
-    """What it is often taken to say and does not, for the docs."""
     undefined: str = "it has no value on these data"
     in_all: bool | str = True
     """Whether "all" has it; "two classes": only of two."""

@@ -55,7 +55,6 @@ ROWS = (
         "higher", "LH section 7, \"Acc\"",
         plan=recipes.per_case("majority"), formula=proper.mean_hit,
         in_all=False, shape="proportion", bounds=common.UNIT,
-        cannot_tell="How many raters were against it; a tie goes to the lowest class.",
     ),
     Metric(
         "ranked_log_score", "Ranked log score", "Proper scores",
@@ -67,7 +66,6 @@ ROWS = (
         in_all=False, shape="loss",
         step=steps.step_of_ranked_log, step_plan=steps.SURE_OF_CUTS,
         bounds=common.POSITIVE, tags=frozenset({"infinite"}),
-        cannot_tell="How far apart the classes are: every step of the scale counts the same.",
     ),
     Metric(
         "top_label_brier", "Top-label Brier score", "Proper scores",
@@ -76,6 +74,5 @@ ROWS = (
         plan=recipes.binned("top_label", "case"), formula=proper.expected_squared_loss,
         options={"per": "case"}, label_loss=peer_recipes.top_squares_of_label,
         in_all=False, shape="loss", step=steps.step_of_squares, bounds=common.UNIT,
-        cannot_tell="Anything of the classes that were not predicted.",
     ),
 )  # fmt: skip

@@ -49,7 +49,6 @@ ROWS = (
         shape="loss", step=ERROR_ANYWHERE, bounds=common.UNIT, in_all=False,
         ranks=True,
         meaning_of_event="AURC less that of probabilities that put every yes before every no.",
-        cannot_tell="Which model has fewer errors: it takes the accuracy for granted.",
     ),
     Metric(
         "fpr_at_95_tpr", "False accepts at 95% right accepts", "Ranking",
@@ -61,8 +60,6 @@ ROWS = (
         undefined="every prediction is right, or every one is wrong",
         shape="resampled", bounds=common.UNIT, in_all=False, ranks=True,
         meaning_of_event="Share of the raters' no accepted where 95% of their yes are.",
-        cannot_tell="Anything of other thresholds; it depends on the 5% least confident of the "
-        "right cases.",
     ),
     Metric(
         "failure_average_precision", "Average precision of failures", "Ranking",
@@ -75,8 +72,6 @@ ROWS = (
         bounds=common.UNIT, in_all=False, ranks=True,
         meaning_of_event="How many of the lowest probabilities are a no, over all numbers "
         "reviewed.",
-        cannot_tell="Which of two models to prefer if their accuracies differ: chance alone gives "
-        "the error rate.",
     ),
     Metric(
         "io_auroc", "In/out AUROC", "Ranking",

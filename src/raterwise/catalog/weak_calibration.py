@@ -55,9 +55,6 @@ ROWS = (
         **recipes.of_smooth_curve(0.5), options=SMOOTH, error=True, bounds=common.UNIT,
         measured_bound=True, tags=frozenset({"quantile"}),
         in_all=False,
-        cannot_tell="What the curve is before it is smoothed: loess rounds it off. The interval "
-        "allows for that and is about the true curve, so that it may lie off centre around the "
-        "value; a smaller span= follows the curve more closely.",
     ),
     Metric(
         "e90", "E90", "Clinical",

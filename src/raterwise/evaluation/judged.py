@@ -15,7 +15,7 @@ from raterwise.catalog import Metric
 from raterwise.curves.reliability import curves_of
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.evaluation.request import Request
-from raterwise.evaluation.warnings import warnings_about, warnings_about_data
+from raterwise.evaluation.warnings import UNKNOWN_RATERS, warnings_about, warnings_about_data
 from raterwise.exchangeability import exchangeability_test
 from raterwise.inference.draws import Units, digest_in_memory, resampling_units
 from raterwise.inference.estimates import blank, estimate
@@ -347,6 +347,8 @@ def results_of(
         digest, judged.asked, settings, judged.estimates, by_image=judged.by_image
     )
     warnings += tuple(note for measure in measures.values() for note in measure.notices())
+    if pass_ is not None and pass_.rater_draws is not None and not pass_.rater_draws.persons:
+        warnings += (UNKNOWN_RATERS,)
     warnings += (*warnings_about_data(about), *request.notices())
     known = {"raters": raters_record(facts.rater_names), "inputs": []}
     origin = {"call": "raterwise", **known, **(origin or {})}

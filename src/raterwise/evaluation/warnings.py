@@ -28,6 +28,11 @@ TIED = 1e-3
 LEAST_SHIFT = 0.001
 """Ways of counting that differ by less than a tenth of a percentage point are not worth a word."""
 MOST_NAMED = 3
+UNKNOWN_RATERS = (
+    "it is not known which rater gave which label: the intervals treat the raters as "
+    "interchangeable and leave out any lasting differences between them"
+)
+"""Of resampled raters who are not known: each case then draws its labels from its own."""
 
 
 def warnings_about(
