@@ -574,11 +574,11 @@ def test_what_is_no_array_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"text.npy: must be an NPY file"):
         read("cifar10h", tmp_path / "text.npy")
     np.save(tmp_path / "plain.npy", np.zeros(3))
-    with pytest.raises(InvalidInputError, match=r"plain.npy: must be an NPZ file"):
+    with pytest.raises(InvalidInputError, match=r"plain.npy: cannot be read as NPZ"):
         read("cifar10n", tmp_path / "plain.npy")
     np.savez(tmp_path / "code.npz", images=np.array([{}], object))
     for name in ("medmnist", "lidc_nodules", "bubil_cells", "cifar10n"):
-        with pytest.raises(InvalidInputError, match=r"code.npz: .*allow_pickle=False"):
+        with pytest.raises(InvalidInputError, match=r"code.npz: must hold plain arrays"):
             read(name, tmp_path / "code.npz")
 
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from raterwise.cli.options import COLUMNS, EVALUATION, RATINGS, in_panel
 from raterwise.cli.parsing import comma_list
-from raterwise.errors import InvalidInputError
 from raterwise.io.layouts import TableColumns
 from raterwise.labels.duplicates import Duplicates
 from raterwise.types import OnUnrated
@@ -140,11 +139,6 @@ class TableOptions(RatingOptions, ColumnOptions):
     def told(self) -> TableColumns:
         """The same for the reader of the library."""
         return table_columns(**{f.name: getattr(self, f.name) for f in fields(TableColumns)})
-
-    def refuse_weights(self, command: str) -> None:
-        """Refuse a column of weights where it would be left unread."""
-        if self.weight_column is not None:
-            raise InvalidInputError(f"weight_column: raterwise {command} knows no weights of cases")
 
 
 def table_columns(**given: Any) -> TableColumns:

@@ -98,7 +98,8 @@ def worklist(
     raterwise calibrate --alpha, or from the spread of an ensemble's draws
     (--samples, --member).
     """
-    tables.refuse_weights("worklist")
+    if tables.weight_column is not None:
+        raise InvalidInputError("weight_column: raterwise worklist knows no weights of cases")
     members = Members.of(samples, member)
     predictions = members.base(predictions)
     inputs = (predictions, ratings, calibrator, alpha_model, *members.paths)

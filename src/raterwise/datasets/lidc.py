@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from raterwise.datasets.sheets import read_rows
 from raterwise.errors import InvalidInputError
+from raterwise.io.damaged import read_archive
 from raterwise.io.files import replaced
 from raterwise.labels import Labels
 from raterwise.rules import choose
@@ -168,11 +169,8 @@ def load_lidc_malignancy(*, readers: Literal["others", "all"] = "others") -> Lid
     LIDC-IDRI-0001-s12-n0 [0 0 0 1 2]
     """
     choose("readers", readers, ("others", "all"))
-    with (
-        (files("raterwise.datasets") / "lidc_demo.npz").open("rb") as stream,
-        np.load(stream, allow_pickle=False) as file,
-    ):
-        table = {name: file[name] for name in file.files}
+    with (files("raterwise.datasets") / "lidc_demo.npz").open("rb") as stream:
+        table = read_archive(stream, "lidc_demo.npz")
     counted = np.ones(len(table["rating_case"]), bool)
     if readers == "others":
         counted = ~table["rating_is_describing_reader"]

@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import re
-import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
+from raterwise.io.damaged import read_archive
 
 Rows = list[dict[str, str]]
 
@@ -109,15 +109,7 @@ def read_npy(path: str | PathLike[str]) -> NDArray[Any]:
 def read_npz(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
     """Return the arrays of an NPZ file; one that holds objects is refused."""
     file = required(path)
-    # NumPy takes what is no archive for a pickle, and says how to open that.
-    if not zipfile.is_zipfile(file):
-        raise InvalidInputError(f"{file.name}: must be an NPZ file; it is no zip archive")
-    try:
-        # Opened here: NumPy leaves a damaged archive open.
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-            return {key: stored[key] for key in stored.files}
-    except (TypeError, ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
-        raise InvalidInputError(f"{file.name}: must be an NPZ file; {error}") from error
+    return read_archive(file, file.name)
 
 
 def read_rows(path: str | PathLike[str], columns: Iterable[str], *, delimiter: str = ",") -> Rows:

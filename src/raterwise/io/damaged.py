@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Collection, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import IO, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ MOST_JSON = 1 << 30
 """Bytes of the largest JSON file that is read."""
 MOST_SAID = 200
 """Letters of an error of somebody else's that are passed on."""
+AT_ONCE = 1 << 20
+"""Bytes of an array that are read together."""
 MOST_DEPTH = 200
 """How deep JSON may be nested: ours is less than 10."""
 SENSELESS = (
@@ -114,7 +116,7 @@ def making_sense(*names: object) -> Iterator[None]:
 
 
 def read_archive(
-    source: str | PathLike[str] | BinaryIO, name: str, wanted: Collection[str] | None = None
+    source: str | PathLike[str] | IO[bytes], name: str, wanted: Collection[str] | None = None
 ) -> dict[str, NDArray[Any]]:
     """Return the arrays of an NPZ file, those `wanted` or all; every byte of them is checked.
 
@@ -161,6 +163,9 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> NDArr
             raise InvalidInputError(
                 f"{where}: must have {size} bytes for shape {shape} of {dtype}; it has {held}"
             )
-        data = stream.read(held + 1)  # one more: at the end the checksum is compared
-    values = np.frombuffer(bytearray(data), dtype)  # which may be written to, unlike bytes
-    return values.reshape(shape, order="F" if fortran else "C")
+        values = np.empty(held, np.uint8)
+        for start in range(0, held, AT_ONCE):
+            part = values.data[start : start + AT_ONCE]
+            part[:] = stream.read(len(part))
+        stream.read(1)  # at the end the checksum is compared
+    return values.view(dtype).reshape(shape, order="F" if fortran else "C")
