@@ -329,7 +329,10 @@ ERRORS = {
     "a wrong column": ("predictions.csv --label-column y", "--label-column: must name a column"),
     "no such metric": ("predictions.csv --label-column truth --metrics ece,exe", "'exe'"),
     "bins": ("predictions.csv --label-column truth --bins 0", "bins: must be"),
-    "level": ("predictions.csv --label-column truth --level 95", "--level: must lie between 0 and 1"),
+    "level": (
+        "predictions.csv --label-column truth --level 95",
+        "--level: must lie between 0 and 1",
+    ),
     "resamples": ("predictions.csv --label-column truth --resamples -1", "resamples: must be"),
     "no folder": ("predictions.csv --label-column truth --out no/r.json", "the folder no must ex"),
     "a folder": ("predictions.csv --label-column truth --csv .", "must be a file to write to"),
