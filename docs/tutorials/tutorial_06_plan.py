@@ -65,5 +65,5 @@ for design in ece.designs:
 # The last column is the upward bias due to chance, which is why small studies find every model
 # miscalibrated. A figure for the protocol, with the cost of each design:
 
-fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
+fig, ax = plt.subplots(figsize=(5.5, 4.2), layout="constrained")
 rw.plots.PlanDisplay(plan).plot(ax, budget=800)

@@ -66,8 +66,8 @@ shown = {
 fig, ax = plt.subplots(figsize=(4.5, 4), layout="constrained")
 ax.plot([0, 1], [0, 1], "k:", linewidth=1)
 for name, curve in shown.items():
-    ax.plot(curve.incorrect_accepts, curve.correct_accepts, label=name)
-ax.set(xlabel="wrong or strange, kept", ylabel="right, kept")
+    ax.plot(1 - curve.correct_reject_rate, curve.correct_accept_rate, label=name)
+ax.set(xlabel="share of wrong or strange answers kept", ylabel="share of right answers kept")
 ax.legend()
 
 # %%

@@ -66,18 +66,18 @@ def spiegelhalter_test(
         Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
         What the raters said, or one class per case. The mean of several raters varies less than one
-        label, so that the p-value is then on the safe side.
+        label, so the p-value is then conservative.
     groups : array-like of shape (N,), default None
-        The patient of each case. With it, the variance is that of what patients add up to, and not
-        the one that independent cases would have.
+        The patient of each case. With it, the variance is that of the sums over patients instead of
+        that of independent cases.
     on_unrated : {"error", "drop"}, default "error"
         Whether unrated cases are an error or are left out.
 
     Returns
     -------
     CalibrationTest
-        z and its p-value by the normal distribution; with `groups`, by Student's t with one degree
-        of freedom less than patients.
+        z and its p-value from the normal distribution; with `groups`, from Student's t with one
+        degree of freedom less than there are patients.
 
     Raises
     ------
@@ -130,10 +130,10 @@ def kernel_calibration_test(
 ) -> CalibrationTest:
     """Return the squared kernel calibration error with its p-value.
 
-    Were the model calibrated, what the raters say would differ from the probability by chance
-    alone, in either direction. So the differences of each case, or patient, are multiplied by +1 or
-    -1 at random (a wild bootstrap), and the p-value is how often the error is then as large. It
-    needs no model of how raters hang together.
+    For a calibrated model, the raters' labels differ from the probabilities only by chance, in
+    either direction. The differences of each case, or patient, are therefore multiplied by +1 or -1
+    at random (a wild bootstrap), and the p-value is how often the error is then as large. This
+    needs no model of the dependence between raters.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def kernel_calibration_test(
     labels : Labels or array-like of shape (N,)
         The raters' labels, or one class per case.
     groups : array-like of shape (N,), default None
-        The patient of each case; the cases of a patient keep together.
+        The patient of each case; the cases of a patient are kept together.
     question : {"top_label", "positive", "per_class", "canonical"}, default "top_label"
         Is the predicted class right; of two classes, is it class 1; is it class k, the mean over
         all classes; or is the whole vector right, by pairs of cases, whose time grows with the
@@ -159,7 +159,7 @@ def kernel_calibration_test(
     Returns
     -------
     CalibrationTest
-        The debiased squared kernel error, and how often chance is as large.
+        The debiased squared kernel error and its p-value.
 
     Raises
     ------

@@ -45,8 +45,8 @@ def calibration_curve(
     The curve is R's `loess(y ~ p)` with every rater's label a row: local quadratic regression on
     the nearest three quarters of the labels. The integrated calibration index (`ici`) is its mean
     distance from the diagonal. For the band, whole patients (or cases) are resampled. The band is
-    about the true curve: it also contains the band of a curve that is smoothed less, the more so
-    the more cases there are.
+    about the true curve: it also contains the band of a second curve, which is smoothed less as the
+    number of cases grows.
 
     Parameters
     ----------
@@ -55,11 +55,11 @@ def calibration_curve(
     labels : Labels or array-like of shape (N,)
         The raters' labels, or one class per case.
     smooth : bool, default True
-        Whether to smooth; otherwise the bins alone are the curve.
+        Whether to smooth; otherwise the curve consists of the bins.
     bins : int or array-like, default 15
         Number of equal-width bins, or their edges, for the binned curve that comes with it.
     positive : int, default None
-        The class that the curve is about; class 1 of two by default.
+        The class of the curve; by default class 1 of two.
     per : {"annotation", "case"}, default "annotation"
         Whether each label or each case counts once.
     weights : array-like of shape (N,), default None
@@ -76,7 +76,8 @@ def calibration_curve(
     degree : {1, 2}, default 2
         Degree of the local polynomial.
     surface : {"interpolate", "direct"}, default "interpolate"
-        As R does by default, local fits at a few places joined by cubics; or one everywhere.
+        Local fits at a few places joined by cubics, as R does by default; or a local fit
+        everywhere.
     resamples : int, default 1000
         How many, for the bands; 0 for none.
     level : float, default 0.95

@@ -247,17 +247,17 @@ def decision_curve(
 ) -> Any:
     """Return the net benefit of acting on the model, and on a rater, at every threshold.
 
-    The net benefit of acting where p >= t is TP / n - FP / n · t / (1 - t): whoever acts from t on
-    holds a false alarm for t / (1 - t) of a find. Treating all and treating none come with it, and
-    so do the raters themselves: the net benefit of acting on what one more rater says, judged by
-    the other raters of the case, over all pairs of raters. Intervals are those of the metrics at
-    each threshold, by patient.
+    The net benefit of acting if p >= t is TP / n - FP / n · t / (1 - t): acting from t means that a
+    false alarm costs t / (1 - t) of a true positive. The curve also has treating all, treating
+    none, and the raters themselves: the net benefit of acting on one more rater's label, evaluated
+    against the other raters of the case, over all pairs of raters. Intervals are those of the
+    metrics at each threshold, by patient.
 
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,), or mapping of str to these
-        Class probabilities; (N,) are those of class 1 of two. Of several models by name, a curve
-        each.
+        Class probabilities; with shape (N,), the probability of class 1 of two. For several models
+        by name, there is a curve for each.
     labels : Labels or array-like of shape (N,)
         The raters' labels, or one class per case.
     positive : int, default None

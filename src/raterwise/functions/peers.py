@@ -141,13 +141,13 @@ def debiased_ece(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the ECE, or its quadratic kin, less what chance adds to the gaps of its bins.
+    """Return the ECE, or its quadratic version, without the contribution of chance to its bins.
 
     norm 1: twice the ECE minus what it would be on average if the observed frequency of each bin
     fell anew, by the normal distribution. norm 2: the root of Σ_m b_m/N [gap² - σ²/(b_m - 1)],
-    which is LH eq 14 for one score. Every case counts once, so that several raters are no
-    independent cases. It cannot tell errors within a bin, and with norm 1 chance is not taken off
-    entirely.
+    which is LH eq 14 for one score. Every case counts once, because several raters are not
+    independent cases. Errors can cancel within a bin, and with norm 1 the contribution of chance is
+    not removed completely.
 
     Parameters
     ----------
@@ -216,8 +216,8 @@ def kernel_calibration_error(
 
     Σ_{i≠j} d_i d_j exp(-|z_i - z_j| / bandwidth) / N(N - 1), with d = μ - z the distance of what
     the raters of a case say from its probability z. It is positive where cases of like confidence
-    are off in the same direction. Its scale hangs on the kernel: it cannot tell how large a gap is
-    in units of probability. Of all classes (`question="per_class"`) it is the mean of what each is
+    are off in the same direction. Its scale depends on the kernel, so it is not a gap in units of
+    probability. Of all classes (`question="per_class"`) it is the mean of what each is
     off by, which is the paper's error with a kernel that compares class by class. Of whole vectors
     (`question="canonical"`) it is Σ_{i≠j} d_i · d_j exp(-|p_i - p_j| / bandwidth) / N(N - 1), with
     the total variation |p - q| = Σ_k |p_k - q_k| / 2: the paper's matrix-valued kernel with

@@ -261,7 +261,7 @@ def ranked_log_score(
     """Return the ranked log score of ordered classes.
 
     -Σ_k log of the probability given to what is true of "class k or lower", k = 0 … K - 2. Every
-    step of the scale counts the same: it cannot tell how far apart the classes are.
+    step of the scale counts the same; it does not know how far apart the classes are.
 
     Parameters
     ----------

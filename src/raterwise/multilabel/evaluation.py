@@ -66,7 +66,8 @@ def evaluate_multilabel(
     """Compute metrics for each of several findings, and their means, with intervals.
 
     Each of the L findings is a yes-or-no task of its own; calibration errors ask about the
-    positive class unless a `question` is given. AUCCC and its kin are about the decision, which is
+    positive class unless a `question` is given. AUCCC and related metrics are about the decision,
+    which is
     yes from a probability of one half on: whether the model is surer, of yes or of no, where it is
     right. How well it ranks the cases by the finding itself is `auroc`. The findings are resampled
     together, patient by patient, so the interval of the mean knows that one patient's findings
