@@ -121,7 +121,8 @@ def designs_in_words(rows: Sequence[Mapping[str, Any]]) -> str:
         return f"{_design(narrow)}: an interval {width} wide."
     return (
         f"The width of the interval shrinks from {number(small['width'])} ({_design(small)}) to "
-        f"{width} ({_design(narrow)}); no cheaper design comes within {100 * (NEAR - 1):.0f}% of that."
+        f"{width} ({_design(narrow)}); no cheaper design comes within {100 * (NEAR - 1):.0f}% of "
+        "that."
     )
 
 
