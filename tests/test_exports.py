@@ -17,6 +17,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.special import stdtrit
 from typer.testing import CliRunner
 
 import raterwise as rw
@@ -139,6 +140,8 @@ def test_words_for_a_paper_tell_which_findings_are_off() -> None:
     assert "with 14 findings." in text
     assert re.search(r"Verdict on calibration: \d of 14 findings (is|are) miscalibrated\.", text)
     assert "f4: said too often. It predicts" in text
+    assert "each case had 3 ratings of each finding, 8,400 in all" in text
+    assert "Each value is the mean over the findings." in text
     assert "no verdict" not in text
 
 
@@ -246,6 +249,36 @@ def test_words_for_a_paper_tell_of_the_raters() -> None:
     assert "The data do not name the raters." in text
     told = text.partition("Two readers of a case agree ")[2]
     assert re.match(r"[\d.]+% \(95% CI [\d.]+ to [\d.]+\) of the time", told)
+
+
+def test_words_for_a_paper_say_which_voxels_and_what_is_a_mean() -> None:
+    """Of images, each value is a mean and its interval Student's; only some voxels were looked at.
+
+    The interval of the mean over images by hand: Student's with the images' own scatter.
+    """
+    random = np.random.default_rng(5)
+    cases = []
+    for _ in range(12):
+        masks = np.repeat([[[0, 0, 0, 1, 1, 1]]], 6, axis=1).repeat(2, axis=0)
+        probs = np.where(masks[0] == 1, 0.8, 0.2) + random.uniform(-0.2, 0.2, (6, 6))
+        cases.append(rw.segmentation.Case(probs, masks, spacing=(1, 1)))
+    found = rw.segmentation.evaluate(cases, "ece", boundary_mm=1, resamples=50)
+    each = found.per_case["ece"]
+    half = stdtrit(11, 0.975) * each.std(ddof=1) / np.sqrt(12)
+    assert found["ece"].low == pytest.approx(each.mean() - half)
+    text = found.to_text()
+    assert (
+        f"12 images with 2 classes. Of their voxels we evaluated the {12 * 6 * 4} voxels within "
+        "1 mm of a boundary that a rater drew. No case was left out."
+    ) in text
+    assert "Each value is the mean over the images." in text
+    assert (
+        "95% confidence intervals were made from the jackknife standard error, leaving out one "
+        "image at a time, with 50 resamples of images"
+    ) in text
+    whole = rw.segmentation.evaluate(cases, "ece", reduction="pooled", resamples=50).to_text()
+    assert "They have 432 voxels." in whole and "mean over the images" not in whole
+    assert "made by test inversion for calibration errors" in whole
 
 
 def test_words_for_a_paper_tell_what_measures_go_without() -> None:

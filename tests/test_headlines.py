@@ -94,8 +94,8 @@ def rows(*designs: tuple[int, int, float | None]) -> list[dict[str, Any]]:
          "400 cases with 1 rater each are enough for an interval 0.109 wide, within 10% of the "
          "narrowest here (0.100, 900 cases with 3 raters each)."),
         ([(100, 1, 0.3), (400, 1, 0.112), (900, 3, 0.1)],
-         "The interval shrinks from 0.300 wide with 100 cases with 1 rater each to 0.100 with 900 "
-         "cases with 3 raters each; no cheaper design comes within 10% of that."),
+         "The width of the interval shrinks from 0.300 (100 cases with 1 rater each) to 0.100 (900 "
+         "cases with 3 raters each); no cheaper design comes within 10% of that."),
         ([(100, 1, 0.3), (900, 3, None)], "100 cases with 1 rater each: an interval 0.300 wide."),
     ],
 )  # fmt: skip

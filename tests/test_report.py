@@ -330,6 +330,7 @@ def test_a_report_of_one_number() -> None:
     assert html.count("sha256-") == 1 and len(html) < 100_000
     assert "No verdict on calibration" in page.words
     assert "No intervals were made." in page.words
+    assert "In brackets" not in html and "Corrected" not in html  # for there are none
 
 
 def test_what_is_undefined_or_left_out_is_told() -> None:

@@ -486,10 +486,16 @@ BAD_PREDICTIONS = {
         {"label_column": "y"},
         "row 2 is '2', and the classes are 'a', 'b', or the codes 0 … 1",
     ),
+    "names of classes in another order": (
+        "case,prob_benign,prob_malignant,y\nx,0.25,0.75,benign\n",
+        {"label_column": "y", "class_names": ["malignant", "benign"]},
+        r"class_names: must be in the order of the columns, .*; 'prob_benign' would be called "
+        r"'malignant' \(class_names=\"benign,malignant\" is their order\)",
+    ),
     "one column for two things": (
         TWO + "x,0.5,0.5\n",
         {"weight_column": "prob_a"},
-        "prob_columns: 'prob_a' cannot be more than one",
+        "prob_columns: a column is read as one thing; 'prob_a' would be a probability and",
     ),
 }
 

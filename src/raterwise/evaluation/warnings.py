@@ -145,10 +145,11 @@ def _about_raters(facts: Facts) -> Iterator[str]:
     if told.under_two == told.cases:
         yield "one rater per case: disagreement and epistemic loss cannot be estimated"
     elif told.under_two:
-        yield (
-            f"{told.under_two:,} of {told.cases:,} {what} have a single rater and say nothing "
-            "about how far raters disagree"
-        )
+        have = "has a single rater and says" if told.under_two == 1 else (
+            "have a single rater and say"
+        )  # fmt: skip
+        some = f"{told.under_two:,} of {told.cases:,} {what}"
+        yield f"{some} {have} nothing about how far raters disagree"
 
 
 def _about_classes(facts: Facts, asked: Asked) -> Iterator[str]:

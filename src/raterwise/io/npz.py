@@ -97,7 +97,7 @@ class NpzArrays:
                 f"{self.name}: must hold an array {key!r}; it holds "
                 f"{listed(list(self.arrays)) or 'none that raterwise knows'}"
                 f"{f', and unknown ones: {others}' if others else ''} (names that it knows: "
-                f"{', '.join(KNOWN[:8])})"
+                f"{listed(KNOWN[:8])})"
             )
         array = self.arrays[key]
         if array.ndim not in ndim:

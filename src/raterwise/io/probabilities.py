@@ -89,6 +89,7 @@ def class_names_of(
     after = [name[len(prefix) :].strip() for name in columns] if named else list(columns)
     if given:
         names = tuple(given)
+        _check_same_order(columns, after, names)
     elif exclusive and len(columns) == 1:
         positive = after[0] if named else ""
         plain = not positive or positive.isdigit()
@@ -104,6 +105,19 @@ def class_names_of(
         names = tuple(after)
     check_names(names, max(len(columns), 2) if exclusive else len(columns))
     return names
+
+
+def _check_same_order(columns: Sequence[str], after: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse the columns' own names in another order: one class would go by another's name."""
+    own, told = ([name.casefold() for name in each] for each in (after, names))
+    if own == told or sorted(own) != sorted(told):
+        return
+    wrong = next(i for i, name in enumerate(own) if name != told[i])
+    raise InvalidInputError(
+        "class_names: must be in the order of the columns, which have the same names; "
+        f"{columns[wrong]!r} would be called {names[wrong]!r} "
+        f'(class_names="{",".join(after)}" is their order)'
+    )
 
 
 def check_names(names: tuple[str, ...], num_classes: int) -> None:

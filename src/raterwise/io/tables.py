@@ -126,7 +126,10 @@ def read_predictions(
     by_id = by_id and (not number_rows or has_ids(file, told.id_column))
     chosen = chosen_columns(file, told, by_id=by_id)
     if clash := set(chosen.values()) & set(columns):
-        raise InvalidInputError(f"prob_columns: {listed(sorted(clash))} cannot be more than one")
+        raise InvalidInputError(
+            f"prob_columns: a column is read as one thing; {listed(sorted(clash))} would be a "
+            "probability and something else"
+        )
     coding = Coding(names, told.missing, told.ignore_case)
     table = table_of_columns(file, columns, chosen, coding, percent=told.percent)
     probs = table.probs[:, 0] if exclusive and len(columns) == 1 else table.probs

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from raterwise.report.confidence_verdict import Verdict
-from raterwise.report.key_figures import LESS_CHANCE, names_of_differences, names_of_figures
+from raterwise.report.key_figures import in_brackets, names_of_differences, names_of_figures
 from raterwise.report.markup import Html, el
 from raterwise.report.sections import paired_table, panel, section, value_of, warned
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import level_of, number, p_value
+from raterwise.report.words import number, p_value
 from raterwise.results import Results
 
 TONES = ("bad", "caution", "good")
@@ -125,10 +125,8 @@ def by_finding(results: Results) -> Html | None:
     rows = [_row("Mean over the findings", "", results, chosen)]
     for title, found in results.findings.items():
         rows.append(_row(title, f"{found.data['cases']:,}", found, chosen))
-    note = (
-        f"In brackets: {level_of(results)} interval. {LESS_CHANCE} The mean is over the findings "
-        "in which a metric is defined."
-    )
+    beside = in_brackets(results, (results[name] for name in chosen))
+    note = f"{beside} The mean is over the findings in which a metric is defined.".strip()
     return section("findings", "Finding by finding", el("p", note, class_="note"),
                    paired_table(head, rows, "Finding by finding"))  # fmt: skip
 

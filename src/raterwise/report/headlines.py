@@ -120,8 +120,9 @@ def designs_in_words(rows: Sequence[Mapping[str, Any]]) -> str:
     if small is narrow:
         return f"{_design(narrow)}: an interval {width} wide."
     return (
-        f"The interval shrinks from {number(small['width'])} wide with {_design(small)} to {width} "
-        f"with {_design(narrow)}; no cheaper design comes within {100 * (NEAR - 1):.0f}% of that."
+        f"The width of the interval shrinks from {number(small['width'])} ({_design(small)}) to "
+        f"{width} ({_design(narrow)}); no cheaper design comes within {100 * (NEAR - 1):.0f}% of "
+        "that."
     )
 
 

@@ -6,6 +6,7 @@ And answers, in sentences, to what people ask of a model.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -122,9 +123,21 @@ def figures(results: Results) -> list[Html]:
     if not cards:
         return []
     rule = RULES[0 if _of_two(results) else 1] + OTHERWISE
-    chance = any(e.debiased not in (None, e.value) for e in key_figures(results))
-    note = f"In brackets: {level_of(results)} interval. {f'{LESS_CHANCE} ' if chance else ''}{rule}"
+    note = f"{in_brackets(results, key_figures(results))} {rule}".strip()
     return [el("ul", cards, class_="figures"), el("p", note, class_="note small")]
+
+
+def in_brackets(results: Results, shown: Iterable[Estimate]) -> str:
+    """Return what stands in brackets beside these values, and what "corrected" means, if it does.
+
+    >>> ece = Estimate("ece", 0.1, 0.0, 0.2)
+    >>> in_brackets(Results({}, {}), [ece]), in_brackets(Results({}, {}), [Estimate("ece", 0.1)])
+    ('In brackets: 95% interval.', '')
+    """
+    shown = list(shown)
+    notes = [f"In brackets: {level_of(results)} interval."] * any(e.low is not None for e in shown)
+    notes += [LESS_CHANCE] * any(e.debiased not in (None, e.value) for e in shown)
+    return " ".join(notes)
 
 
 def _card(e: Estimate, results: Results) -> Html:

@@ -87,6 +87,7 @@ def _reference_standard(results: Results) -> str:
     fewest, most = raters["min"], raters["max"]
     each = counted_in_words(most, "rating") if fewest == most else f"{fewest} to {most} ratings"
     mean = "" if fewest == most else f" (mean {raters['mean']:.1f})"
+    of = " of each finding" if results.findings else ""
     who = f" The raters were {', '.join(map(markdown_text, names))}." if _named(names) else (
         " The data do not name the raters."
     )  # fmt: skip
@@ -101,7 +102,7 @@ def _reference_standard(results: Results) -> str:
     }.get(_counted_per(results), "Measures count ratings or cases as their definitions say.")
     return (
         f"The reference standard was the label distribution of the raters, not a consensus: each "
-        f"{unit} had {each}{mean}, {data['ratings']:,} in all. {counted}{who}"
+        f"{unit} had {each}{mean}{of}, {data['ratings']:,} in all. {counted}{who}"
     )
 
 
@@ -129,7 +130,22 @@ def _cases(results: Results) -> str:
     few = "".join(f" {sentence}" for sentence in _too_few_raters(results))
     none = "" if few else " No case was left out."
     out = f" We left out {_joined(dropped)}." if dropped else none
-    return f"We evaluated {counted}{patients}{classes}.{out}{few}{_in_use(data)}"
+    where = f" {_voxels(results)}" if "voxels" in data else ""
+    return f"We evaluated {counted}{patients}{classes}.{where}{out}{few}{_in_use(data)}"
+
+
+def _voxels(results: Results) -> str:
+    """Return how many voxels were evaluated, and which of them."""
+    options: Any = results.options
+    only = []
+    if (near := options.get("boundary_mm")) is not None:
+        only.append(f"within {near:g} mm of a boundary that a rater drew")
+    if options.get("foreground_only"):
+        only.append("that the prediction or a rater calls other than background")
+    number = f"{results.data['voxels']:,} voxels"
+    if not only:
+        return f"They have {number}."
+    return f"Of their voxels we evaluated the {number} {_joined(only)}."
 
 
 def _too_few_raters(results: Results) -> Iterator[str]:
@@ -176,7 +192,9 @@ def _measures(results: Results) -> str:
     binned = f" Binned measures used {bins} bins." if isinstance(bins, int) else ""
     question = results.options.get("question")
     asked = f" Calibration was asked of: {question.replace('_', ' ')}." if question else ""
-    return f"We computed {_joined(titles)}.{binned}{asked}"
+    over = "images" if results.per_case else "findings" if results.findings else ""
+    mean = f" Each value is the mean over the {over}." if over else ""
+    return f"We computed {_joined(titles)}.{mean}{binned}{asked}"
 
 
 def _uncertainty(results: Results) -> str:
@@ -188,17 +206,18 @@ def _uncertainty(results: Results) -> str:
         "images" if "voxels" in results.data else "cases"
     )  # fmt: skip
     drawn = {"raters": "raters", "both": f"{patients} and raters"}.get(unit, patients)
+    one = " or ".join(each[:-1] for each in drawn.split(" and "))
+    jackknife = f"from the jackknife standard error, leaving out one {one} at a time"
+    usual = jackknife if results.per_case else (  # means of errors are not tested
+        "by test inversion for calibration errors (so that they may include 0) and, for the other "
+        f"measures, {jackknife}"
+    )  # fmt: skip
     how = {
-        "percentile": "bootstrap percentiles",
-        "bias_corrected": "the bias-corrected bootstrap",
-    }.get(
-        options.get("interval", "auto"),
-        "test inversion for calibration errors (so that they may include 0) and, for the other "
-        "measures, from the jackknife standard error, leaving out one "
-        f"{' or '.join(each[:-1] for each in drawn.split(' and '))} at a time",
-    )
+        "percentile": "by bootstrap percentiles",
+        "bias_corrected": "by the bias-corrected bootstrap",
+    }.get(options.get("interval", "auto"), usual)
     return (
-        f"{level} confidence intervals were made by {how}, with {options['resamples']:,} resamples "
+        f"{level} confidence intervals were made {how}, with {options['resamples']:,} resamples "
         f"of {drawn} (seed {options.get('seed', 0)})."
     )
 

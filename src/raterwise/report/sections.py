@@ -12,14 +12,13 @@ from raterwise.curves import ReliabilityCurve
 from raterwise.curves.smooth import CalibrationCurve
 from raterwise.report import charts
 from raterwise.report.confidence_verdict import Verdict
-from raterwise.report.key_figures import LESS_CHANCE, answers, figures
+from raterwise.report.key_figures import answers, figures, in_brackets
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import (
     basis,
     better,
     bracketed,
-    level_of,
     number,
     percent,
     span,
@@ -176,14 +175,14 @@ def every_metric(results: Results, single: Results | None) -> list[Html]:
     head = [el("th", "Metric", scope="col")]
     head += [el("th", "Every rater" if single is not None else "Value", scope="col")]
     head += [el("th", "One rater per case", scope="col")] if single is not None else []
-    note = f"In brackets: {level_of(results)} interval. {LESS_CHANCE}"
+    note = in_brackets(results, results.values())
     table = el(
         "table",
         el("thead", el("tr", head)),
         bodies,
         class_="metrics" if single is None else "metrics paired",
     )
-    return [el("p", note, class_="note"), table]
+    return [*([el("p", note, class_="note")] if note else []), table]
 
 
 def metric_name(e: Estimate) -> Html:
