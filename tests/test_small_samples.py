@@ -717,3 +717,18 @@ def test_what_is_left_without_chance_is_in_the_interval():
         for name in names:
             e = found[name]
             assert e.low <= e.debiased <= e.high
+
+
+def test_one_case_is_off_by_all_when_its_raters_are_wrong_together() -> None:
+    """Two raters who agree by a: both say so in a z + (1 - a) z², one in 2 (1 - a) z (1 - z).
+
+    A bin of one case used to be one label, shrunk to the variance of the mean of two: the largest
+    deviation of a calibrated model was then smaller than that of two raters who are wrong together,
+    and MCE had 13 to 24% false alarms where raters agree much.
+    """
+    z, a, random = 0.3, 0.6, np.random.default_rng(85_005)
+    drawn = calibrated_draws([z], [1.0], 1, 2, a, draws=40_000, random=random)[:, 0]
+    both, one = a * z + (1 - a) * z**2, 2 * (1 - a) * z * (1 - z)
+    for off, expected in ((1 - z, both), (0.5 - z, one), (-z, 1 - both - one)):
+        assert np.isclose(drawn, off).mean() == pytest.approx(expected, abs=0.01)
+    assert drawn.var() == pytest.approx(z * (1 - z) * (a + (1 - a) / 2), rel=0.03)

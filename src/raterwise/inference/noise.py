@@ -105,11 +105,14 @@ def calibrated_draws(
     Labels are drawn from the model's own probabilities (consistency resampling). In a cell with
     the part `share` of all cases and the mean score z̄ they are binomial,
 
-        d = share · (X / n − z̄),     X ~ Binomial(n, z̄),   n = share · cases / (a + (1 − a) / R)
+        d = share · ((X + Y / R) / n − z̄),     n = share · cases,   M ~ Binomial(n, a),
+        X ~ Binomial(M, z̄),     Y ~ Binomial(m, z̄),     m = (n − M) R
 
-    with R raters of agreement a, as in `calibrated_noise`. n is rounded and the spread corrected
-    for it. Cells of one channel hold different cases, so they are independent;
-    channels that hold the same cases are not (`in_concert`).
+    with R raters of agreement a, as in `calibrated_noise`: those of M cases all say the same, and
+    of the others each by himself. So a bin of one case is off by all that it can be as often as its
+    raters are wrong together. n and m are rounded and the spread corrected for it. Cells of one
+    channel hold different cases, so they are independent; channels that hold the same cases are not
+    (`in_concert`).
 
     References
     ----------
@@ -124,11 +127,20 @@ def calibrated_draws(
     mean, part = np.broadcast_arrays(
         np.clip(np.asarray(score, dtype=np.float64), 0, 1), np.asarray(share, dtype=np.float64)
     )
-    number = part * cases / (agreement + (1 - agreement) / raters)
-    whole = np.maximum(np.round(number), 1)
-    drawn = random.binomial(whole.astype(np.int64), mean, size=(draws, *mean.shape)) / whole - mean
+    number = part * cases
+    whole = np.maximum(np.round(number), 1).astype(np.int64)
+    size = (draws, *mean.shape)
+    if agreement >= 1 or raters <= 1:
+        found = random.binomial(whole, mean, size) / whole - mean
+    else:
+        same = random.binomial(whole, agreement, size)
+        found = random.binomial(same, mean) - same * mean
+        labels = (whole - same) * raters
+        by_oneself = np.round(labels).astype(np.int64)
+        apart = random.binomial(by_oneself, mean) - by_oneself * mean
+        found = (found + apart * np.sqrt(labels / np.maximum(by_oneself, 1)) / raters) / whole
     spread = np.sqrt(whole / np.where(number > 0, number, 1))
-    return np.asarray(part * spread * drawn)
+    return np.asarray(part * spread * found)
 
 
 def in_concert(draws: FloatArray, covariance: FloatArray) -> FloatArray:
