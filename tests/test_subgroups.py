@@ -19,6 +19,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.inference.differences import difference_interval
 from raterwise.report import report_html
 from raterwise.results import Results, Subgroup
+from raterwise.subgroups.levels import _believable
 from raterwise.subgroups.variables import MISSING, variables_of
 from strategies import ordinary
 
@@ -598,3 +599,12 @@ def test_long_names_of_levels_have_two_lines_in_the_chart() -> None:
         drawn = json.dumps(forest(found, {"brier": found["brier"]}))
         assert f'"labelLimit": {pixels - 6}' in drawn
         assert ('["Siemens SOMATOM", "Definition"]' in drawn) == (names is scanners)
+
+
+def test_a_level_without_noise_is_given_that_of_so_many_units() -> None:
+    """Four units that never vary have sqrt(100 / 4) = 5 times the noise of 100 others."""
+    still, other = (1.0, 1.0, 1.0), (0.8, 0.7, 0.85)
+    noisy = pytest.approx((1, 1 - 5 * 0.1, 1 + 5 * 0.05))
+    assert _believable(still, other, 4, 100) == (noisy, other)
+    assert _believable(other, still, 100, 4) == (other, noisy)
+    assert _believable(still, still, 4, 100) is None
