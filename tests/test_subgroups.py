@@ -18,8 +18,8 @@ from raterwise.cli import app
 from raterwise.errors import InvalidInputError
 from raterwise.inference.differences import difference_interval
 from raterwise.report import report_html
-from raterwise.results import Results, Subgroup
-from raterwise.subgroups.levels import _believable
+from raterwise.results import LevelDifference, Results, Subgroup
+from raterwise.subgroups.levels import _adjusted, _believable
 from raterwise.subgroups.variables import MISSING, variables_of
 from strategies import ordinary
 
@@ -608,3 +608,27 @@ def test_a_level_without_noise_is_given_that_of_so_many_units() -> None:
     assert _believable(still, other, 4, 100) == (noisy, other)
     assert _believable(other, still, 100, 4) == (other, noisy)
     assert _believable(still, still, 4, 100) is None
+
+
+def test_cases_of_one_patient_trade_levels_with_each_other_alone() -> None:
+    """Twenty patients of one case per site, whose loss is larger at the second: all of one sign.
+
+    Exchanged within patients no gap is as large, so that p is that of the difference by itself.
+    Exchanged between patients, who differ far more, four in five would be.
+    """
+    p, site = np.linspace(0.15, 0.9, 20), np.repeat(["first", "second"], 20)
+    found = rw.evaluate(
+        np.r_[p, p - 0.02], np.ones(40, int), "brier", groups=np.tile(np.arange(20), 2),
+        subgroups={"site": site}, resamples=200,
+    )  # fmt: skip
+    gap = found.subgroup("site", "first").differences["brier"]
+    assert gap.p_value < 0.3 and gap.adjusted_p_value == gap.p_value
+
+
+@pytest.mark.parametrize(
+    ("each", "adjusted"), [([0.03, 0.03], [0.03, 0.03]), ([0.01, 0.04, 0.03], [0.03, 0.06, 0.06])]
+)
+def test_two_levels_are_one_test(each: list[float], adjusted: list[float]) -> None:
+    """Each of two is the rest of the other; of three Holm's p is that of his paper."""
+    made = [{"ece": LevelDifference("ece", 0.1, 0.0, 0.2, p)} for p in each]
+    assert [level["ece"].adjusted_p_value for level in _adjusted(made)] == pytest.approx(adjusted)
