@@ -183,6 +183,21 @@ def test_the_version_has_one_source() -> None:
     assert metadata.version("raterwise") == raterwise.__version__
 
 
+def test_results_name_the_version_of_the_code_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of what was once installed: a checkout may be newer, or not be installed at all."""
+    found = metadata.version
+
+    def version(name: str) -> str:
+        if name == "raterwise":
+            raise metadata.PackageNotFoundError(name)
+        return found(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    monkeypatch.setattr(raterwise, "__version__", "9.9")
+    results = raterwise.evaluate([0.2, 0.8], [0, 1], "brier", resamples=0)
+    assert results.to_dict()["versions"]["raterwise"] == "9.9"
+
+
 def test_the_command_line_is_installed() -> None:
     """The `raterwise` script answers --help and leaves with 0."""
     script = shutil.which("raterwise", path=sysconfig.get_path("scripts"))
