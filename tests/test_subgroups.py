@@ -355,6 +355,13 @@ def test_a_miscalibrated_level_is_found_and_a_small_one_is_not_blamed() -> None:
     assert abs(np.mean([s.differences["ece"].difference for s in fine])) < plain / 3
 
 
+@pytest.fixture
+def few_permutations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly all the time goes to permutations of levels, which intervals do not rest on."""
+    monkeypatch.setattr("raterwise.subgroups.levels.PERMUTATIONS", 9)
+
+
+@pytest.mark.usefixtures("few_permutations")
 def test_coverage_of_the_difference() -> None:
     """The true difference of two accuracies, 0, is within the 95 % interval about 95 times."""
     made = [of_two_levels(seed, 2.0, "accuracy").differences["accuracy"] for seed in range(120)]
@@ -362,6 +369,7 @@ def test_coverage_of_the_difference() -> None:
     assert 0.89 <= covered <= 0.99  # three standard errors
 
 
+@pytest.mark.usefixtures("few_permutations")
 def test_patients_on_both_sides_are_resampled_together() -> None:
     """A patient who is easy on the left is easy on the right: the difference is less noisy."""
     gaps, widths, apart = [], [], []
