@@ -18,6 +18,7 @@ from raterwise.inference.paired import Difference
 from raterwise.report.headlines import designs_in_words, differences_in_words
 from raterwise.report.raters import interchangeable
 from raterwise.report.sections import _repairable
+from raterwise.report.verdicts import _most_telling, _open
 
 
 def compared(*clear: tuple[str, float, float], metrics: int = 3, names: str = "ab") -> Any:
@@ -172,3 +173,53 @@ def test_a_loss_below_zero_is_not_there_to_be_removed(
     }
     said = _repairable(results)
     assert told in said and ("could remove all" in said) == (told.startswith("Better"))
+
+
+def deviation(statistic: str, gap: float, *, channel: str = "top label") -> dict[str, Any]:
+    """Return a clear deviation of so much, upwards or downwards."""
+    return {
+        "statistic": statistic, "channel": channel, "standardised": np.sign(gap) * 5, "predicted":
+        0.5, "observed": 0.5 + gap, "adjusted": 0.001, "sentence": "over-confident: it is so",
+    }  # fmt: skip
+
+
+BOTH_WAYS = (deviation("bin 1", 0.1), deviation("bin 9", -0.1))
+
+
+@pytest.mark.parametrize(
+    ("slope", "mean", "bins", "first"),
+    [
+        (0.09, 0.05, BOTH_WAYS, "mean"),  # not twice as much
+        (0.11, 0.05, BOTH_WAYS, "slope"),
+        (0.11, 0.05, BOTH_WAYS[:1], "mean"),  # off in one direction, which the mean tells
+        (0.11, 0.05, [{**one, "channel": "mass"} for one in BOTH_WAYS], "mean"),
+        (0.025, 0.015, (), "slope"),  # the mean is as good as right
+        (0.015, 0.005, BOTH_WAYS, "mean"),  # and so is the slope
+    ],
+)
+def test_a_verdict_begins_with_the_mean_unless_it_hides_a_slope(
+    slope: float, mean: float, bins: Any, first: str
+) -> None:
+    """Where bins are off both ways and the slope by twice as much, or the mean by next to nothing.
+
+    What is said of another class is no reason.
+    """
+    deviations = [deviation("mean", mean), deviation("slope", slope), *bins]
+    found = {"channel": "top label", "significance": 0.05, "deviations": deviations}
+    assert _most_telling(found)[0]["statistic"] == first
+
+
+@pytest.mark.parametrize(("together", "told"), [(0.05, True), (0.051, False), (None, False)])
+def test_intervals_speak_where_chance_does_not_explain_them(
+    together: float | None, told: bool
+) -> None:
+    """An interval that excludes 0 is no reason where the p-value of all of them is large."""
+    found = {
+        "p_value": 0.4, "significance": 0.05, "above_zero": ["ece"], "reach_zero": ["mce"],
+        "intervals_p_value": together,
+    }  # fmt: skip
+    results: Any = {"ece": SimpleNamespace(title="ECE")}
+    text = _open(found, results, "p = 0.4", 9)
+    assert text.startswith("None of 9 checks for miscalibration stands out (corrected p = 0.4).")
+    assert ("interval of ECE excludes 0, and chance is unlikely to explain it" in text) == told
+    assert ("corrected for 2 intervals" in text) == told

@@ -141,6 +141,22 @@ def test_public_functions_are_not_hidden_by_modules_of_the_same_name() -> None:
     assert set(json.loads(run_python(code))) <= MODULES_BY_NAME
 
 
+def test_without_pytorch_all_names_are_there() -> None:
+    """help() and a star import ask for every name; who asks for `rw.torch` is told of the extra."""
+    code = (
+        "from importlib.machinery import PathFinder\n"
+        "found = PathFinder.find_spec\n"
+        "PathFinder.find_spec = lambda name, *at: None if name == 'torch' else found(name, *at)\n"
+        "import pydoc, raterwise\n"
+        "from raterwise import *\n"
+        "print('ece' in globals(), 'torch' in dir(raterwise), len(pydoc.render_doc(raterwise)))\n"
+        "try: raterwise.torch\n"
+        "except raterwise.MissingExtraError as error: print(error)\n"
+    )
+    found = run_python(code)
+    assert found.startswith("True False ") and 'pip install "raterwise[torch]"' in found
+
+
 @pytest.mark.parametrize("module", ["raterwise", "raterwise.cli.app"])
 def test_importing_raterwise_loads_nothing_heavy(module: str) -> None:
     """`import raterwise`, or `raterwise --help`, leaves the big packages alone until needed."""
@@ -165,6 +181,21 @@ def test_the_named_mutants_are_where_the_list_says() -> None:
 def test_the_version_has_one_source() -> None:
     """The installed metadata carry the version that the package states."""
     assert metadata.version("raterwise") == raterwise.__version__
+
+
+def test_results_name_the_version_of_the_code_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of what was once installed: a checkout may be newer, or not be installed at all."""
+    found = metadata.version
+
+    def version(name: str) -> str:
+        if name == "raterwise":
+            raise metadata.PackageNotFoundError(name)
+        return found(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    monkeypatch.setattr(raterwise, "__version__", "9.9")
+    results = raterwise.evaluate([0.2, 0.8], [0, 1], "brier", resamples=0)
+    assert results.to_dict()["versions"]["raterwise"] == "9.9"
 
 
 def test_the_command_line_is_installed() -> None:

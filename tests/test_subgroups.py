@@ -18,7 +18,8 @@ from raterwise.cli import app
 from raterwise.errors import InvalidInputError
 from raterwise.inference.differences import difference_interval
 from raterwise.report import report_html
-from raterwise.results import Results, Subgroup
+from raterwise.results import LevelDifference, Results, Subgroup
+from raterwise.subgroups.levels import _adjusted, _believable
 from raterwise.subgroups.variables import MISSING, variables_of
 from strategies import ordinary
 
@@ -354,6 +355,13 @@ def test_a_miscalibrated_level_is_found_and_a_small_one_is_not_blamed() -> None:
     assert abs(np.mean([s.differences["ece"].difference for s in fine])) < plain / 3
 
 
+@pytest.fixture
+def few_permutations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly all the time goes to permutations of levels, which intervals do not rest on."""
+    monkeypatch.setattr("raterwise.subgroups.levels.PERMUTATIONS", 9)
+
+
+@pytest.mark.usefixtures("few_permutations")
 def test_coverage_of_the_difference() -> None:
     """The true difference of two accuracies, 0, is within the 95 % interval about 95 times."""
     made = [of_two_levels(seed, 2.0, "accuracy").differences["accuracy"] for seed in range(120)]
@@ -361,6 +369,7 @@ def test_coverage_of_the_difference() -> None:
     assert 0.89 <= covered <= 0.99  # three standard errors
 
 
+@pytest.mark.usefixtures("few_permutations")
 def test_patients_on_both_sides_are_resampled_together() -> None:
     """A patient who is easy on the left is easy on the right: the difference is less noisy."""
     gaps, widths, apart = [], [], []
@@ -598,3 +607,36 @@ def test_long_names_of_levels_have_two_lines_in_the_chart() -> None:
         drawn = json.dumps(forest(found, {"brier": found["brier"]}))
         assert f'"labelLimit": {pixels - 6}' in drawn
         assert ('["Siemens SOMATOM", "Definition"]' in drawn) == (names is scanners)
+
+
+def test_a_level_without_noise_is_given_that_of_so_many_units() -> None:
+    """Four units that never vary have sqrt(100 / 4) = 5 times the noise of 100 others."""
+    still, other = (1.0, 1.0, 1.0), (0.8, 0.7, 0.85)
+    noisy = pytest.approx((1, 1 - 5 * 0.1, 1 + 5 * 0.05))
+    assert _believable(still, other, 4, 100) == (noisy, other)
+    assert _believable(other, still, 100, 4) == (other, noisy)
+    assert _believable(still, still, 4, 100) is None
+
+
+def test_cases_of_one_patient_trade_levels_with_each_other_alone() -> None:
+    """Twenty patients of one case per site, whose loss is larger at the second: all of one sign.
+
+    Exchanged within patients no gap is as large, so that p is that of the difference by itself.
+    Exchanged between patients, who differ far more, four in five would be.
+    """
+    p, site = np.linspace(0.15, 0.9, 20), np.repeat(["first", "second"], 20)
+    found = rw.evaluate(
+        np.r_[p, p - 0.02], np.ones(40, int), "brier", groups=np.tile(np.arange(20), 2),
+        subgroups={"site": site}, resamples=200,
+    )  # fmt: skip
+    gap = found.subgroup("site", "first").differences["brier"]
+    assert gap.p_value < 0.3 and gap.adjusted_p_value == gap.p_value
+
+
+@pytest.mark.parametrize(
+    ("each", "adjusted"), [([0.03, 0.03], [0.03, 0.03]), ([0.01, 0.04, 0.03], [0.03, 0.06, 0.06])]
+)
+def test_two_levels_are_one_test(each: list[float], adjusted: list[float]) -> None:
+    """Each of two is the rest of the other; of three Holm's p is that of his paper."""
+    made = [{"ece": LevelDifference("ece", 0.1, 0.0, 0.2, p)} for p in each]
+    assert [level["ece"].adjusted_p_value for level in _adjusted(made)] == pytest.approx(adjusted)

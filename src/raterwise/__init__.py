@@ -8,6 +8,7 @@ results = rw.evaluate(probs, labels, groups=patients)     # all, with intervals
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from raterwise import confidence, curves, planning, segmentation, stability, worklist
@@ -242,6 +243,10 @@ __all__ = [
     "torch",
     "worklist",
 ]
+
+# Where there is no PyTorch, help() and `from raterwise import *` ask for all that is named here.
+if find_spec("torch") is None:
+    __all__.remove("torch")
 
 # Calibrators are scikit-learn estimators; it is imported when one of them is asked for.
 _LATER = {

@@ -112,5 +112,7 @@ def versions() -> dict[str, str]:
     """Return the versions of what computes."""
     from importlib.metadata import version  # which loads much, for a start
 
-    names = ("raterwise", "numpy", "scipy", "numba")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    from raterwise import __version__  # of the code that runs, whatever was installed
+
+    others = {name: version(name) for name in ("numpy", "scipy", "numba")}
+    return {"python": platform.python_version(), "raterwise": __version__, **others}
