@@ -367,6 +367,10 @@ MESSY: dict[str, Messy] = {
         fix="--rater-column reader --rating-column diagnosis",
     ),
     "a probability of 1.0000001": Messy(both(PREDICTIONS.replace("n4,1,0", "n4,1.0000001,0"))),
+    "a probability of -0.0001": Messy(
+        both(PREDICTIONS.replace("n4,1,0", "n4,1,-0.0001")),
+        message=r"is -0\.0001 in data row 4 .*\(if rounding did that, write 0 for what is below",
+    ),
     "a probability of 1.00001": Messy(
         both(PREDICTIONS.replace("n4,1,0", "n4,1.00001,0")),
         message=r"is 1\.00001 in data row 4 .*--normalize divides each row by its sum",

@@ -20,7 +20,7 @@ CONFIDENCE = re.compile(r"conf(idence)?$|certainty", re.IGNORECASE)
 HALF_A_PERCENT = 0.005
 """How far a probability may be off that was rounded to two decimals."""
 NEARLY = 1e-4
-"""How far above 1 a probability may lie by rounding."""
+"""How far outside [0, 1] a probability may lie by rounding."""
 
 
 def probability_columns(file: TableFile, prefix: str, given: Sequence[str]) -> list[str]:
@@ -183,6 +183,8 @@ def check_probabilities(
             hint = "percent=True takes percentages"
         elif exclusive and probs.ndim == 2 and probs.min() >= 0 and probs.max() <= 1 + NEARLY:
             hint = "they look rounded: normalize=True divides each row by its sum"
+        elif -NEARLY <= probs.min() < 0 and probs.max() <= 1 + NEARLY:
+            hint = "if rounding did that, write 0 for what is below 0"
         raise InvalidInputError(
             f"{source}: probabilities must lie in [0, 1]; {name!r} is {value:.9g} in "
             f"{case(int(place[0]))} ({hint})"
