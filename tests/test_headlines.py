@@ -16,9 +16,11 @@ import raterwise as rw
 from raterwise.cli import app
 from raterwise.inference.paired import Difference
 from raterwise.report.headlines import designs_in_words, differences_in_words
+from raterwise.report.key_figures import figures
 from raterwise.report.raters import interchangeable
 from raterwise.report.sections import _repairable
 from raterwise.report.verdicts import _most_telling, _open
+from raterwise.results import Results
 
 
 def compared(*clear: tuple[str, float, float], metrics: int = 3, names: str = "ab") -> Any:
@@ -223,3 +225,12 @@ def test_intervals_speak_where_chance_does_not_explain_them(
     assert text.startswith("None of 9 checks for miscalibration stands out (corrected p = 0.4).")
     assert ("interval of ECE excludes 0, and chance is unlikely to explain it" in text) == told
     assert ("corrected for 2 intervals" in text) == told
+
+
+@pytest.mark.parametrize(("fewest", "told"), [(1, True), (3, False)])
+def test_the_accuracy_says_what_counts_once(fewest: int, told: bool) -> None:
+    """Where cases have unequal numbers of raters, each case counts once."""
+    accuracy = rw.Estimate("accuracy", 0.9, meaning="How often a rater agrees.")
+    data = {"classes": 3, "cases": 9, "raters": {"min": fewest, "max": 3}}
+    shown = "".join(map(str, figures(Results({"accuracy": accuracy}, data=data))))
+    assert ("How often a rater agrees, counting every case once." in shown) == told

@@ -21,6 +21,7 @@ from raterwise.summaries import (
     SamplePlan,
     ScoreMasses,
     SortedPlan,
+    facts,
 )
 from raterwise.summaries.cells import CellPlan, CellSums, cells_of, fine_cells, fine_cells_for
 from raterwise.summaries.one_pass import summarise
@@ -311,3 +312,17 @@ def test_what_was_there_before_stays_in_the_cells() -> None:
         expected = ufunc.reduceat(distance, first)
         np.testing.assert_allclose(got[0, occupied], expected, atol=1e-15)
     assert found.fine[0, :, 0].sum() == 60_000
+
+
+def test_how_many_patients_there_are_where_not_all_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The third smallest of hashes spread evenly over 0 to 1 is 1/2: there should be 2 / (1/2)."""
+    monkeypatch.setattr(facts, "MOST_PATIENTS", 3)
+    smallest = np.array([1, 2, 2**63], np.uint64)
+    known = facts.Patients(smallest, np.array([1, 5, 2]))
+    assert (known.number, known.largest, known.shares) == (4, 5, None)
+    two = facts.Patients(smallest[:2], np.array([1, 3]))
+    assert two.number == 2 and two.shares is not None and two.shares.tolist() == [0.25, 0.75]
+    apart = two.anonymous() + facts.Patients(smallest[1:2], np.array([7])).anonymous()
+    assert (apart.number, apart.largest, apart.lists) == (3, 7, 2)
