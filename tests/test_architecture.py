@@ -26,6 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("arrays", "kernels", "io.files", "io.damaged"),
     ("binning", "labels"),
     ("predictions",),
+    ("ranked_scores",),
     ("questions", "prevalence"),
     ("summaries",),
     ("densities",),
