@@ -108,7 +108,7 @@ def _freedom(share: FloatArray, squares: float, kept: FloatArray) -> float:
     c0, c1, c2 = (float(np.sum(part * share**j)) for j in range(3))
     pairs = squares**2 * c0**2 + 2 * c0 * c2 - 4 * squares * c0 * c1 + 2 * c1**2
     pairs += float(np.sum(share**4) - np.sum(part**2 * (squares - 2 * share) ** 2))
-    return max(squares**2 / pairs, 1.0)
+    return max(squares**2 / pairs, 1.0) if pairs > 0 else 1.0  # 0 where one unit is nearly all
 
 
 def noise_expansion(sizes: ArrayLike, level: float = 0.95) -> float:
@@ -141,6 +141,16 @@ def resampling_of(sizes: ArrayLike) -> tuple[float, float, float]:
     share = weight / weight.sum()
     kept = float(np.sum(share**2 * (1 - 2 * share + 1 / found.worth)))
     return 1 / math.sqrt(kept * found.worth), found.freedom, found.worth
+
+
+def several(sizes: ArrayLike) -> bool:
+    """Tell whether more than one unit counts: one with all but a millionth of the weight is alone.
+
+    >>> several([1, 1]), several([1, 0]), several([1, 1e-9])
+    (True, False, False)
+    """
+    weight = np.asarray(sizes, dtype=np.float64)
+    return bool(np.sum(weight) ** 2 > (1 + 1e-6) * np.sum(weight**2))
 
 
 def student_interval(found: Linearised, level: float = 0.95) -> Ends:
