@@ -307,3 +307,42 @@ def test_the_mean_precision_of_rare_findings_is_covered() -> None:
         )
         held.append(results[name].low <= truth <= results[name].high)
     assert np.mean(held) >= 0.9
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_case_that_nobody_rated_for_a_finding_may_be_the_last(place: int) -> None:
+    """Wherever it stands among the cases, the finding has the interval of those that were rated."""
+    random = np.random.default_rng(0)
+    p, said = random.random((40, 2)), random.integers(0, 3, (40, 2))
+    raters = np.full((40, 2), 2)
+    raters[place, 1] = said[place, 1] = 0
+    found = rw.evaluate_multilabel(
+        p, said, raters, ["a", "b"], "auccc,auroc,brier", resamples=20, on_unrated="drop"
+    ).findings["b"]
+    rated = raters[:, 1] > 0
+    labels = rw.Labels.from_counts(np.stack([2 - said[rated, 1], said[rated, 1]], axis=1))
+    alone = rw.evaluate(p[rated, 1], labels, "auroc,brier", resamples=20)
+    assert found["auccc"].low is not None
+    for name in ("auroc", "brier"):
+        assert found[name].value == pytest.approx(alone[name].value, abs=1e-12)
+        assert found[name].low == pytest.approx(alone[name].low, abs=1e-9)
+
+
+@pytest.mark.parametrize("weights", [[1, 1e-5, 1e-5], [1, 1e-9, 1e-9]])
+def test_one_case_with_nearly_all_the_weight(weights: list[float]) -> None:
+    """The value is that of the one case; its interval is the widest there is, or there is none."""
+    found = rw.evaluate([0.2, 0.7, 0.6], [0, 1, 1], "ece,brier", weights=weights, resamples=20)
+    assert found["brier"].value == pytest.approx(0.04, abs=1e-5)
+    for name in ("ece", "brier"):
+        if found[name].low is not None:
+            assert (found[name].low, found[name].high) == pytest.approx((0, 1))
+    assert weights[1] == 1e-5 or found["brier"].low is None
+
+
+def test_a_finding_that_one_case_alone_was_rated_for() -> None:
+    """It has values and no intervals; by hand, (0.2² + 0.8²)/2 = 0.34."""
+    found = rw.evaluate_multilabel(
+        [[0.2], [0.7]], [[1], [0]], [[2], [0]], ["a"], on_unrated="drop", on_single="drop"
+    ).findings["a"]
+    assert found["brier"].value == pytest.approx(0.34)
+    assert found["brier"].low is None

@@ -11,7 +11,7 @@ from raterwise.brief import brief
 from raterwise.catalog.recipes.weak_calibration import channels_of, smoother_of
 from raterwise.curves.tables import ReliabilityCurve, Table
 from raterwise.inference.inversion import less_smooth
-from raterwise.inference.jackknife import noise_expansion, normal_quantile
+from raterwise.inference.jackknife import noise_expansion, normal_quantile, several
 from raterwise.inference.measures import Measure
 from raterwise.summaries import ScoreMasses
 from raterwise.types import FloatArray, Options
@@ -96,6 +96,8 @@ def _observed(scores: ScoreMasses, own: Options, at: FloatArray) -> FloatArray:
 
 def _band(measure: Measure, at: FloatArray, observed: FloatArray) -> tuple[FloatArray, FloatArray]:
     table, pass_ = measure.cells.table, measure.pass_
+    if pass_.units is not None and not several(measure.unit_sizes):
+        return np.full(at.shape, np.nan), np.full(at.shape, np.nan)
     used = table.weight[0] > 0
     mass = table.weight[0, used]
     score = table.score[0, used] / mass

@@ -19,7 +19,7 @@ from raterwise.evaluation.warnings import UNKNOWN_RATERS, warnings_about, warnin
 from raterwise.exchangeability import exchangeability_test
 from raterwise.inference.draws import Units, digest_in_memory, resampling_units
 from raterwise.inference.estimates import blank, estimate
-from raterwise.inference.jackknife import resampling_of
+from raterwise.inference.jackknife import resampling_of, several
 from raterwise.inference.measures import Measure
 from raterwise.inference.nested import in_order
 from raterwise.inference.passes import Asked, Pass
@@ -325,7 +325,7 @@ def results_of(
     about: dict[str, Any] = facts.as_data()
     if units is not None and units not in (about["cases"], about["patients"], 1):
         about["resampled"] = f"{units} blocks of {digest.unit}"
-    if units is not None and units > 1:
+    if units is not None and several(digest.unit_weights):
         inflation, freedom, worth = resampling_of(digest.unit_weights)
         about["resampling"] = {
             "units": units, "worth": worth, "freedom": freedom, "inflation": inflation

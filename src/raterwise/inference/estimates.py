@@ -24,6 +24,7 @@ from raterwise.inference.jackknife import (
     Linearised,
     crossed,
     linearise,
+    several,
     student_interval,
 )
 from raterwise.inference.measures import Measure
@@ -137,8 +138,8 @@ def _several_units(measures: Sequence[Measure]) -> bool:
     if measures[0].pass_.units is None:
         return True
     if measures[0].row.error:
-        return all(np.count_nonzero(m.unit_sizes) > 1 for m in measures)
-    return bool(np.count_nonzero(_sizes(measures)) > 1)
+        return all(several(m.unit_sizes) for m in measures)
+    return several(_sizes(measures))
 
 
 def _sizes(measures: Sequence[Measure]) -> FloatArray:

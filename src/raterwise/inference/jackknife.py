@@ -164,6 +164,16 @@ def resampling_of(sizes: ArrayLike) -> tuple[float, float, float]:
     return 1 / math.sqrt(kept * found.worth), found.freedom, found.worth
 
 
+def several(sizes: ArrayLike) -> bool:
+    """Tell whether more than one unit counts: one with all but a millionth of the weight is alone.
+
+    >>> several([1, 1]), several([1, 0]), several([1, 1e-9])
+    (True, False, False)
+    """
+    weight = np.asarray(sizes, dtype=np.float64)
+    return bool(np.sum(weight) ** 2 > (1 + 1e-6) * np.sum(weight**2))
+
+
 def student_interval(found: Linearised, level: float = 0.95) -> Ends:
     """Return θ ± t s, with Student's t of `found.freedom` degrees of freedom.
 

@@ -181,11 +181,13 @@ class Predictions:
         rules.check_probabilities_shape("probs", array.shape)
         num_classes = 2 if array.ndim == 1 else array.shape[1]
         columns = class_names_of(probs)
-        told = columns if class_names is None else names_of(class_names, num_classes)
+        told: Sequence[str] | None = columns if class_names is None else class_names
+        if class_names is not None and not isinstance(class_names, str):
+            told = names_of(class_names, num_classes)
         checked = as_labels(labels, num_classes, told)
         rules.check_number_of_cases("labels", len(checked), len(array))
         names = told if class_names is not None else checked.class_names or columns
-        names = None if names is None else names_of(names, num_classes)
+        names = None if names is None else names_of(tuple(names), num_classes)
         check_class_order(columns, names)
         codes, ids = patient_codes(groups, len(array))
         predictions = Predictions(

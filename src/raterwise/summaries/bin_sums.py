@@ -208,7 +208,7 @@ class BinSums(TableSummary):
         """Return one field of every unit, summed over its channels and bins."""
         if self.entries is None:
             return np.asarray(self.sums[..., field].sum(axis=(1, 2)))
-        return np.bincount(self.entries.unit, self.entries.values[:, field]).astype(np.float64)
+        return self.entries.by_unit(field)
 
     def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
         """Return a metric of this table, which is exact."""

@@ -31,26 +31,34 @@ class Entries:
     cell: NDArray[np.int64]
     values: FloatArray
     """(entries, fields)."""
+    units: int = 0
+    """How many there are: the last of them may have no entry."""
+
+    @cached_property
+    def number(self) -> int:
+        """How many units there are, with an entry or without."""
+        return max(self.units, int(self.unit.max(initial=-1)) + 1)
 
     @staticmethod
     def of_table(table: FloatArray) -> Entries:
         """Return the entries of a table (units, cells, fields)."""
         from raterwise.kernels import _resample as kernels
 
-        return Entries(*kernels.occupied_cells(table))
+        return Entries(*kernels.occupied_cells(table), len(table))
 
     @staticmethod
     def of_scores(scores: SortedScores, edges: Sequence[FloatArray], bins: int) -> Entries:
         """Return the entries of every unit in the cells of its channel."""
         parts = [_of_channel(scores, c, own, bins) for c, own in enumerate(edges)]
         if len(parts) == 1:
-            return Entries(*parts[0])
-        return Entries(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+            return Entries(*parts[0], scores.units)
+        unit, cell, values = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return Entries(unit, cell, values, scores.units)
 
     @cached_property
     def _by_unit(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """The entries of each unit, in their order, and where those of a unit begin."""
-        number = int(self.unit.max(initial=-1)) + 1
+        number = self.number
         small = self.unit.astype(np.uint16) if number <= 1 << 16 else self.unit
         order = np.argsort(small, kind="stable").astype(np.uint32)
         ends = np.cumsum(np.bincount(self.unit, minlength=number))
@@ -75,10 +83,14 @@ class Entries:
 
     def by_channel(self, field: int, channels: int, bins: int) -> FloatArray:
         """Return one field of every unit and channel, summed over its bins (units, channels)."""
-        units = int(self.unit.max(initial=-1)) + 1
         at = self.unit * channels + self.cell // bins
-        sums = np.bincount(at, self.values[:, field], units * channels)
-        return sums.reshape(units, channels).astype(np.float64, copy=False)
+        sums = np.bincount(at, self.values[:, field], self.number * channels)
+        return sums.reshape(self.number, channels).astype(np.float64, copy=False)
+
+    def by_unit(self, field: int) -> FloatArray:
+        """Return one field of every unit, summed over its cells (units,)."""
+        sums = np.bincount(self.unit, self.values[:, field], self.number)
+        return sums.astype(np.float64, copy=False)
 
     def null_draws(
         self, channels: int, bins: int, labels: int, draws: int, random: np.random.Generator
