@@ -265,6 +265,13 @@ def test_words_for_a_paper_tell_what_measures_go_without() -> None:
     ) in text
     assert "No case was left out" not in text
     assert "We computed Brier score, epistemic loss and disagreement loss." in text
+    # Of findings it is the one that lacks the most.
+    raters = np.array([[2, 2], [2, 1], [1, 1], [2, 1], [2, 2]])
+    found = rw.evaluate_multilabel(
+        np.full((5, 2), 0.3), np.minimum(raters, 1), raters, metrics="brier,epistemic_loss",
+        on_single="drop", resamples=0,
+    )  # fmt: skip
+    assert "Without up to 3 cases that had too few raters: epistemic loss." in found.to_text()
 
 
 def test_results_say_where_they_come_from(results: rw.Results, tmp_path: Path) -> None:
