@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 import raterwise as rw
 from raterwise.cli.app import app
 from raterwise.provenance import file_record, files_of
+from raterwise.report.words import p_value
 from raterwise.results.exports import csv_text
 
 LEVELS = ["=1+1", "B", "B", "B"] * 10
@@ -160,6 +161,20 @@ def test_what_consoles_and_notebooks_show_of_a_model_that_is_off() -> None:
     assert f"<td>{d.debiased:.3f}</td>" in found._repr_html_()
     cases = rw.Predictions.of(p, y, groups=np.repeat(np.arange(100), 2))
     assert repr(cases) == "Predictions(200 cases of 100 patients, 2 classes)"
+
+
+def test_differences_show_p_for_all_pairs() -> None:
+    """Of three models three pairs: p in the notebook is the adjusted one, as on the page."""
+    random = np.random.default_rng(2)
+    p = random.random(80)
+    said = (random.random(80) < p).astype(int)
+    models = {"a": p, "b": np.clip(p + 0.1, 0, 1), "c": random.random(80)}
+    found = rw.compare(models, said, "brier", resamples=100)
+    shown = found._repr_html_()
+    changed = [d for d in found.differences if p_value(d.adjusted_p_value) != p_value(d.p_value)]
+    assert changed
+    for d in changed:
+        assert f">{p_value(d.adjusted_p_value)}</th>" in shown
 
 
 def test_an_interval_is_drawn_where_it_is(results: rw.Results) -> None:
