@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 import raterwise as rw
 from raterwise.cli.app import app
 from raterwise.provenance import file_record, files_of
+from raterwise.report.words import p_value
 from raterwise.results.exports import csv_text
 
 LEVELS = ["=1+1", "B", "B", "B"] * 10
@@ -165,6 +166,20 @@ def test_what_consoles_and_notebooks_show_of_a_model_that_is_off() -> None:
     assert repr(cases) == "Predictions(200 cases of 100 patients, 2 classes)"
 
 
+def test_differences_show_p_for_all_pairs() -> None:
+    """Of three models three pairs: p in the notebook is the adjusted one, as on the page."""
+    random = np.random.default_rng(2)
+    p = random.random(80)
+    said = (random.random(80) < p).astype(int)
+    models = {"a": p, "b": np.clip(p + 0.1, 0, 1), "c": random.random(80)}
+    found = rw.compare(models, said, "brier", resamples=100)
+    shown = found._repr_html_()
+    changed = [d for d in found.differences if p_value(d.adjusted_p_value) != p_value(d.p_value)]
+    assert changed
+    for d in changed:
+        assert f">{p_value(d.adjusted_p_value)}</th>" in shown
+
+
 def test_an_interval_is_drawn_where_it_is(results: rw.Results) -> None:
     """The dot and the line of 0.25 [0, 0.5] on an axis from 0 to 0.5 of 130 pixels plus 5."""
     e = rw.Estimate("x", 0.25, 0.0, 0.5, title="X", group="g")
@@ -298,6 +313,13 @@ def test_words_for_a_paper_tell_what_measures_go_without() -> None:
     ) in text
     assert "No case was left out" not in text
     assert "We computed Brier score, epistemic loss and disagreement loss." in text
+    # Of findings it is the one that lacks the most.
+    raters = np.array([[2, 2], [2, 1], [1, 1], [2, 1], [2, 2]])
+    found = rw.evaluate_multilabel(
+        np.full((5, 2), 0.3), np.minimum(raters, 1), raters, metrics="brier,epistemic_loss",
+        on_single="drop", resamples=0,
+    )  # fmt: skip
+    assert "Without up to 3 cases that had too few raters: epistemic loss." in found.to_text()
 
 
 def test_results_say_where_they_come_from(results: rw.Results, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import raterwise as rw
 from raterwise.cli import app
 from raterwise.inference.paired import Difference
+from raterwise.report.findings import verdicts_by_finding
 from raterwise.report.headlines import designs_in_words, differences_in_words
 from raterwise.report.key_figures import figures
 from raterwise.report.raters import interchangeable
@@ -234,3 +235,13 @@ def test_the_accuracy_says_what_counts_once(fewest: int, told: bool) -> None:
     data = {"classes": 3, "cases": 9, "raters": {"min": fewest, "max": 3}}
     shown = "".join(map(str, figures(Results({"accuracy": accuracy}, data=data))))
     assert ("How often a rater agrees, counting every case once." in shown) == told
+
+
+def test_findings_that_are_off_come_first() -> None:
+    """The second finding is said far too often: its verdict is read before that of the first."""
+    random = np.random.default_rng(0)
+    p = random.uniform(0.1, 0.9, (400, 2))
+    said = (random.random((400, 2)) < p * [1, 0.4]).astype(int)
+    found = rw.evaluate_multilabel(p, said, np.ones_like(said), metrics="ece", names=["a", "b"])
+    verdicts = verdicts_by_finding(found)
+    assert [(title, v.tone) for title, v in verdicts.items()] == [("b", "bad"), ("a", "good")]
