@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import gamma, norm
+from scipy.stats import gamma, norm, t
 
 import raterwise as rw
 from raterwise.catalog import CATALOG
@@ -662,6 +662,24 @@ def test_images_of_one_voxel_have_the_intervals_of_cases(reduction: Any, wrong: 
     for name, e in cases.items():
         mine = found[name]
         assert (mine.value, mine.low, mine.high) == pytest.approx((e.value, e.low, e.high))
+
+
+@pytest.mark.parametrize("reduction", ["per_case", "pooled"])
+def test_errors_of_voxels_are_not_taken_for_one_of_their_image(reduction: Any) -> None:
+    """Six calibrated images of 1,600 voxels: the Brier score is not far from Student's interval.
+
+    The upper end allowed for an image in which everything is wrong, though each has seen a hundred
+    errors: it was five times as far off.
+    """
+    random = np.random.default_rng(92_001)
+    probs = 1 / (1 + np.exp(4 - 4 * random.normal(size=(6, 40, 40))))
+    masks = (random.random(probs.shape) < probs).astype(int)
+    cases = [Case(p, [mask]) for p, mask in zip(probs, masks, strict=True)]
+    found = rw.segmentation.evaluate(cases, "brier", reduction)["brier"]
+    each = ((probs - masks) ** 2).mean(axis=(1, 2))
+    half = t.ppf(0.975, 5) * each.std(ddof=1) / np.sqrt(6)
+    assert found.value == pytest.approx(each.mean())
+    assert each.mean() + 0.8 * half < found.high < each.mean() + 2 * half
 
 
 @pytest.mark.parametrize("reduction", ["per_case", "pooled"])

@@ -290,11 +290,13 @@ def step_of(row: Metric, own: Options, digest: Digest, plan: Any, units: int) ->
     """Return what one more error would add to a loss of one of so many units, if that is known.
 
     Of a loss without a limit one case is supposed to be wrong: that all cases of a patient could be
-    as wrong as can be would say nothing any more. `plan` is that of the metric.
+    as wrong as can be would say nothing any more. The spread of a patient's
+    or image's mean is that of so many cases: that of a single one would take them for one error.
+    `plan` is that of the metric.
     """
     if row.step is None:
         return {}
-    powers = {"dear": 1, "squared_dear": 2}
+    powers = {"dear": 1, "squared_dear": 2, "spread": 1}
     if callable(row.step):
         kept = digest.summaries.get(row.step_plan or plan)
         if kept is None:

@@ -387,8 +387,8 @@ def _sentence(
     predicted, observed = percentages(*means)
     if statistic.kind == "sharpness":
         return (
-            f"{direction}: gives the class that a rater chooses {observed} on average; a "
-            f"calibrated model would give it {predicted}"
+            f"{direction}: on average it gives the class that a rater chose a probability of "
+            f"{observed}; a calibrated model would give it {predicted}"
         )
     if rest is not None:
         about = "" if statistic.channel == TOP else f" about *{name}*"
