@@ -26,7 +26,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("arrays", "kernels", "io.files", "io.damaged"),
     ("binning", "labels"),
     ("predictions",),
-    ("ranked_scores",),
     ("questions", "prevalence"),
     ("summaries",),
     ("densities",),

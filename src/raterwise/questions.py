@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,7 +32,6 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.predictions import Rows
-from raterwise.ranked_scores import OfEachLabel, from_above, ranked, ranked_log
 from raterwise.rules import choose, positive_integer
 from raterwise.types import FloatArray, Integers
 
@@ -240,7 +238,6 @@ class PerCaseScore:
     ranked_by_chance   what `ranked` of one label would be by p: the mean over labels drawn from p;
              its z is not 0 but the variance of that. Of a second channel z is the third moment
     ranked_log     -Σ_k F̂_k log F_k + (1 - F̂_k) log(1 - F_k)
-    ranked_log_by_chance   the same of `ranked_log`, over the labels that p allows
     majority       whether the predicted class is that of most raters, ties to the lowest class
     spiegelhalter  Σ_k p_k (p_k - μ_k), half of what the squared loss is above its expectation;
                    its z is not 0 but the variance of that, Σ p³ - (Σ p²)²
@@ -254,7 +251,7 @@ class PerCaseScore:
 
     def channels(self, num_classes: int) -> int:
         """One, or two where z has two columns."""
-        return 2 if self.name in _OF_EACH_LABEL else 1
+        return 2 if self.name == "ranked_by_chance" else 1
 
     def score(self, rows: Rows) -> ScoredCases:
         """Return cases whose μ is the score and whose z is 0, or the variance of the score."""
@@ -282,16 +279,22 @@ def _ranked_score(rows: Rows) -> FloatArray:
     return np.asarray((gap**2 + observed * (1 - observed)).sum(axis=1))
 
 
-def _by_chance(of_each_label: OfEachLabel, rows: Rows) -> FloatArray:
-    """Return the mean of a score over labels drawn from p."""
-    probs = rows.probs.astype(np.float64)
-    return np.asarray((probs * of_each_label(probs)).sum(axis=1))
+def _ranked_of_each(rows: Rows) -> FloatArray:
+    """Return what `ranked` would be of each label y: Σ_{k<y} F_k² + Σ_{k>=y} (1 - F_k)²."""
+    below = np.minimum(rows.probs.astype(np.float64).cumsum(axis=1)[:, :-1], 1)
+    none = np.zeros((len(below), 1))
+    missed = np.hstack([none, (below**2).cumsum(axis=1)])
+    reached = np.hstack([none, ((1 - below) ** 2)[:, ::-1].cumsum(axis=1)])[:, ::-1]
+    return np.asarray(missed + reached)
 
 
-def _moments(of_each_label: OfEachLabel, rows: Rows) -> FloatArray:
-    """Return its second and its third central moment, (n, 2)."""
-    probs = rows.probs.astype(np.float64)
-    each = of_each_label(probs)
+def _ranked_by_chance(rows: Rows) -> FloatArray:
+    return np.asarray((rows.probs.astype(np.float64) * _ranked_of_each(rows)).sum(axis=1))
+
+
+def _moments_of_ranked(rows: Rows) -> FloatArray:
+    """Return the second and the third central moment, (n, 2)."""
+    probs, each = rows.probs.astype(np.float64), _ranked_of_each(rows)
     off = each - (probs * each).sum(axis=1, keepdims=True)
     return np.stack([(probs * off**power).sum(axis=1) for power in (2, 3)], axis=1)
 
@@ -304,10 +307,15 @@ def _ranked_log_score(rows: Rows) -> FloatArray:
             np.where(share > 0, share * np.log(np.minimum(reached, 1)), 0)
             for share, reached in (
                 (observed.cumsum(axis=1)[:, :-1], probs.cumsum(axis=1)[:, :-1]),
-                (from_above(observed), from_above(probs)),
+                (_from_above(observed), _from_above(probs)),
             )
         ]
     return np.asarray(-(each[0] + each[1]).sum(axis=1))
+
+
+def _from_above(values: FloatArray) -> FloatArray:
+    """Return Σ_{j > k} of each row, for every k but the last."""
+    return values[:, :0:-1].cumsum(axis=1)[:, ::-1]
 
 
 def _majority_hit(rows: Rows) -> FloatArray:
@@ -326,19 +334,15 @@ def _variance_of_squares(rows: Rows) -> FloatArray:
     return np.asarray((probs * (probs - (probs**2).sum(axis=1, keepdims=True)) ** 2).sum(axis=1))
 
 
-_OF_EACH_LABEL = {"ranked_by_chance": ranked, "ranked_log_by_chance": ranked_log}
-_SCORES: dict[str, Callable[[Rows], FloatArray]] = {
+_SCORES = {
     "log": _log_score,
     "ranked": _ranked_score,
+    "ranked_by_chance": _ranked_by_chance,
     "ranked_log": _ranked_log_score,
     "majority": _majority_hit,
     "spiegelhalter": _excess_squares,
-    **{name: partial(_by_chance, each) for name, each in _OF_EACH_LABEL.items()},
 }
-_SPREADS: dict[str, Callable[[Rows], FloatArray]] = {
-    "spiegelhalter": _variance_of_squares,
-    **{name: partial(_moments, each) for name, each in _OF_EACH_LABEL.items()},
-}
+_SPREADS = {"spiegelhalter": _variance_of_squares, "ranked_by_chance": _moments_of_ranked}
 
 
 def score_outside(confidence: FloatArray, units: NDArray[np.int64] | None = None) -> ScoredCases:

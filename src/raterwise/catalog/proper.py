@@ -64,7 +64,7 @@ ROWS = (
         undefined="it is infinite: a rater chose a class where the model excludes all up to it, "
         "or all from it on",
         in_all=False, shape="loss",
-        step=steps.step_of_ranked_log, step_plan=steps.RANKED_LOG,
+        step=steps.step_of_ranked_log, step_plan=steps.SURE_OF_CUTS,
         bounds=common.POSITIVE, tags=frozenset({"infinite"}),
     ),
     Metric(

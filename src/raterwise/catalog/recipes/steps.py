@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from raterwise.metrics import proper
-from raterwise.questions import PerCaseScore, Question
+from raterwise.questions import Event, PerCaseScore, Question
 from raterwise.summaries import BinPlan, BinTable
+from raterwise.types import Array
 
 
 def step_of_squares(table: BinTable) -> dict[str, float]:
@@ -38,10 +39,16 @@ CONFIDENCE = BinPlan(
 """How sure the model is, finely where it is nearly certain."""
 
 
+CUTS = Event(None, "case", ordered=True)
+"""The cuts between ordered classes: is it class k or higher?"""
 RANKED = BinPlan(PerCaseScore("ranked_by_chance"), 1)
 """The ranked probability score that each case would have, were the model calibrated."""
-RANKED_LOG = BinPlan(PerCaseScore("ranked_log_by_chance"), 1)
-"""The same of the ranked log score."""
+SURE_OF_CUTS = BinPlan(
+    CUTS,
+    (0.0, *(4.0 ** -np.arange(20, 0, -1)).tolist(), 0.5,
+     *(1 - 4.0 ** -np.arange(1, 21)).tolist(), 1.0),
+)  # fmt: skip
+"""How likely the model says each cut is reached, finely where it is nearly certain."""
 
 
 def step_of_ranked(table: BinTable) -> dict[str, float]:
@@ -62,31 +69,29 @@ def step_of_ranked(table: BinTable) -> dict[str, float]:
     return found | {"dear": dear, "squared_dear": dear**2, "dear_events": events}
 
 
-def step_of_ranked_log(table: BinTable) -> dict[str, float]:
-    """Return the same of the log loss of ordered classes, which has no limit.
-
-    V / E and M / V as of the ranked probability score, and the mean square M / E of what all errors
-    add, weighted by what they add; V E / M of them are in a case.
-    """
-    variance, skew = (float(column.sum()) for column in table.score)
-    mean, cases = float(table.positive[0].sum()), float(table.weight[0].sum())
-    if not (mean > 0 and variance > 0):
-        return {"step": 1.0}
-    step = variance / mean
-    square = max(skew / mean, step**2)
-    return {
-        "step": step, "dear": square / step, "squared_dear": square,
-        "dear_events": variance / cases / square, "spread": variance / cases,
-    }  # fmt: skip
-
-
 def step_of_log(table: BinTable) -> dict[str, float]:
     """Return what an error in any case adds to the log loss, its square, and the loss's variance.
 
     The errors that a model expects are cheap, those of its sure cases are not: the mean of
     -log(1 - z) over all cases; the variance is that of -log p of a label drawn from (z, 1 - z).
     """
-    weight, score = table.weight[0], table.score[0]
+    return _step_of_log(table.weight[0], table.score[0])
+
+
+def step_of_ranked_log(table: BinTable) -> dict[str, float]:
+    """Return the same of the log loss of ordered classes: of an error at any one of the cuts.
+
+    A cut is as sure below 1/2 as above it; the variances of the cuts add up.
+    """
+    weight = table.weight + table.weight[:, ::-1]
+    score = table.score + (table.weight - table.score)[:, ::-1]
+    half = weight.shape[1] // 2  # the bins that were added to their mirror images
+    sums = weight[:, half:].sum(axis=0), score[:, half:].sum(axis=0)
+    found = _step_of_log(*sums)
+    return {**found, "spread": found["spread"] * len(weight)}
+
+
+def _step_of_log(weight: Array, score: Array) -> dict[str, float]:
     share = weight / weight.sum()
     z = np.clip(score / np.where(weight > 0, weight, 1), 1e-12, 1 - 1e-12)
     right, wrong = -np.log(z), -np.log1p(-z)
