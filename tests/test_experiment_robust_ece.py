@@ -126,7 +126,7 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "text.npz").write_text("no", encoding="utf-8")
     np.save(tmp_path / "plain.npy", np.zeros(3))
     for name in ("text.npz", "plain.npy"):
-        with pytest.raises(ValueError, match=rf"{name}: must be an NPZ file"):
+        with pytest.raises(ValueError, match=rf"{name}: cannot be read as NPZ"):
             read_medmnist(tmp_path / name)
 
 

@@ -319,7 +319,10 @@ def test_words_for_a_paper_tell_what_measures_go_without() -> None:
         np.full((5, 2), 0.3), np.minimum(raters, 1), raters, metrics="brier,epistemic_loss",
         on_single="drop", resamples=0,
     )  # fmt: skip
-    assert "Without up to 3 cases that had too few raters: epistemic loss." in found.to_text()
+    assert (
+        "Up to 3 cases had too few raters for epistemic loss, and were left out of it."
+        in found.to_text()
+    )
 
 
 def test_results_say_where_they_come_from(results: rw.Results, tmp_path: Path) -> None:

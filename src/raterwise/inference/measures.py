@@ -290,13 +290,12 @@ def step_of(row: Metric, own: Options, digest: Digest, plan: Any, units: int) ->
     """Return what one more error would add to a loss of one of so many units, if that is known.
 
     Of a loss without a limit one case is supposed to be wrong: that all cases of a patient could be
-    as wrong as can be would say nothing any more. The spread of a patient's
-    or image's mean is that of so many cases: that of a single one would take them for one error.
-    `plan` is that of the metric.
+    as wrong as can be would say nothing any more. The spread of an image is that of
+    so many voxels: that of a single one would take all its errors for one. `plan` is the metric's.
     """
     if row.step is None:
         return {}
-    powers = {"dear": 1, "squared_dear": 2, "spread": 1}
+    powers = {"dear": 1, "squared_dear": 2}
     if callable(row.step):
         kept = digest.summaries.get(row.step_plan or plan)
         if kept is None:
@@ -305,7 +304,9 @@ def step_of(row: Metric, own: Options, digest: Digest, plan: Any, units: int) ->
         powers |= {"step": 1, "squared_step": 2} if "infinite" in row.tags else {}
     else:
         found = dict(row.step)
-    part = units / max(float(digest.unit_cases.sum()), 1.0)
+    facts, part = digest.facts, units / max(float(digest.unit_cases.sum()), 1.0)
+    if "spread" in found and facts.of_voxels:
+        found["spread"] *= facts.images / facts.cases
     return {name: value * part ** powers.get(name, 0) for name, value in found.items()}
 
 

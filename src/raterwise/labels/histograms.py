@@ -273,7 +273,7 @@ class LabelTable:
         --------
         >>> import raterwise as rw
         >>> rw.Labels.from_counts([[1, 1], [0, 0]]).first_named(np.array([False, True]))
-        'cases 1'
+        'case 1'
         """
         ids = self.case_ids
         return rules.first_cases(i if ids is None else repr(ids[i]) for i in np.flatnonzero(chosen))
