@@ -806,3 +806,16 @@ def test_arrays_in_the_place_of_files_are_named() -> None:
     """A stream reads files; what is in memory is for `evaluate`."""
     with pytest.raises(TypeError, match=r"paths: must be the name of a file; got tuple \(evaluate"):
         rw.evaluate_stream([([[0.5, 0.5]], [0])])
+
+
+def test_a_word_alone_is_a_list_of_one_column_or_mark(tmp_path: Path) -> None:
+    """`missing="NA"` is NA, not N and A, in a stream as in `read_cases`."""
+    table = pa.table({"case": [1, 2, 3], "p": [0.3, 0.6, 0.2], "reader": ["0", "NA", "1"]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    names: dict[str, Any] = {"prob_columns": "p", "rater_columns": "reader", "missing": "NA"}
+    found = rw.evaluate_stream(
+        tmp_path / "t.parquet", "brier", on_unrated="drop", resamples=0, **names
+    )
+    assert found["brier"].value == pytest.approx((0.3**2 + 0.8**2) / 2)
+    cases = rw.read_cases(tmp_path / "t.parquet", on_unrated="drop", **names)
+    assert cases.labels.counts.tolist() == [[1, 0], [0, 1]]

@@ -293,14 +293,14 @@ def read_cases(
     0.1562
     """
     told = TableColumns(
-        id_column=id_column, prob_prefix=prob_prefix, prob_columns=tuple(prob_columns),
+        id_column=id_column, prob_prefix=prob_prefix, prob_columns=prob_columns,
         class_names=None if class_names is None else tuple(class_names),
         label_column=label_column, group_column=group_column, weight_column=weight_column,
         delimiter=delimiter, encoding=encoding, normalize=normalize, percent=percent,
-        ignore_case=ignore_case, missing=(missing,) if isinstance(missing, str) else tuple(missing),
-        ratings_layout=ratings_layout, rater_columns=tuple(rater_columns),
+        ignore_case=ignore_case, missing=missing,
+        ratings_layout=ratings_layout, rater_columns=rater_columns,
         rater_prefix=rater_prefix, rater_column=rater_column, rating_column=rating_column,
-        count_columns=tuple(count_columns), count_prefix=count_prefix,
+        count_columns=count_columns, count_prefix=count_prefix,
         ratings_id_column=ratings_id_column, allow_unmatched=allow_unmatched,
         loose_ids=loose_ids, duplicates=choose("duplicates", duplicates, DUPLICATES),
     )  # fmt: skip

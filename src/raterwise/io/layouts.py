@@ -82,6 +82,12 @@ class TableColumns:
     allow_unmatched: bool = False
     loose_ids: bool = False
 
+    def __post_init__(self) -> None:
+        """Take a word alone for a list of one, not for its letters."""
+        for name in ("prob_columns", "rater_columns", "count_columns", "missing"):
+            given = getattr(self, name)
+            object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
+
     @property
     def id_of_ratings(self) -> str | None:
         """The column of the cases in the file of ratings."""
