@@ -353,15 +353,16 @@ def none_rated(name: str) -> InvalidInputError:
 
 
 def too_few_raters(
-    name: str, least: int, number: int, cases: int, first: str, *, dropping: bool
-) -> InvalidInputError:
+    name: str, least: int, number: int, cases: int, first: str, *, dropping: bool,
+    way_out: str = 'on_single="drop" leaves them out',
+) -> InvalidInputError:  # fmt: skip
     """Cases with fewer labels than a metric needs; `dropping`, nothing else would be left."""
     need = f"{name}: needs at least {least} labels per case"
     if dropping or number == cases:  # leaving them out would not help
         return InvalidInputError(f"{need}; no case has that many")
     some = f" ({first})" if first else ""
     fewer = f"{number:,} of {cases:,} cases {have(number)} fewer{some}"
-    return InvalidInputError(f'{need}; {fewer}; on_single="drop" leaves them out')
+    return InvalidInputError(f"{need}; {fewer}; {way_out}")
 
 
 # weights and patients -----------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from raterwise.evaluation.request import Request, options_of
 from raterwise.inference.settings import Progress
 from raterwise.predictions import Predictions
 from raterwise.questions import score_outside
-from raterwise.rules import a_number, between_zero_and_one, positive_integer
+from raterwise.rules import a_number, between_zero_and_one, positive_integer, too_few_raters
 from raterwise.summaries.outside import takes_outside
 from raterwise.types import FloatArray, IntArray, Options
 
@@ -145,7 +145,13 @@ def path_of(
     if callable(measure):
         return _path_of_function(predictions, measure)
     row, own = measure
-    predictions.labels.require_raters(row.raters_needed(own))
+    labels, least = predictions.labels, row.raters_needed(own)
+    if labels.require_raters(least, "drop"):
+        few = labels.num_raters < least
+        raise too_few_raters(
+            "labels", least, int(few.sum()), len(labels), labels.first_named(few),
+            dropping=False, way_out="leave them out first",
+        )  # fmt: skip
     plan, classes = row.plan(own), predictions.num_classes
     prepared = plan.prepared(predictions.read(0, len(predictions)))
     outside = None
