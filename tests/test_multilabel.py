@@ -264,6 +264,21 @@ def test_a_rare_finding_counts_in_the_mean_of_all() -> None:
     assert np.mean(held, axis=0).min() >= 0.93
 
 
+def test_few_negatives_of_a_finding_count_as_few_positives_do() -> None:
+    """The area is the same when what is positive and what is negative change places."""
+    random = np.random.default_rng(85_006)
+    logit = random.normal(size=(400, 3)) + np.array([0.5, 0.0, 5.0])
+    said = (random.random((400, 3)) < 1 / (1 + np.exp(-logit))).astype(int)
+    probs = 1 / (1 + np.exp(-logit - random.normal(size=(400, 3))))
+    assert 1 < 400 - said[:, 2].sum() < 12 and said.sum(axis=0).min() > 100
+    once, turned = (
+        rw.evaluate_multilabel(p, y, raters=1, metrics="auroc", resamples=2)["auroc"]
+        for p, y in ((probs, said), (1 - probs, 1 - said))
+    )
+    assert turned.value == pytest.approx(once.value)
+    assert (turned.low, turned.high) == pytest.approx((once.low, once.high), abs=1e-3)
+
+
 def test_a_finding_with_one_positive_may_have_any_sensitivity() -> None:
     """It has no interval by itself, and counts as 0 to 1 in that of the mean (Zou 2007)."""
     said = np.zeros((30, 2), int)

@@ -68,8 +68,10 @@ def _number(measure: Measure, k: int) -> float:
     """Return how many labels a class's value rests on."""
     if measure.row.denominator is not None:
         return float(_sizes(measure, k).sum())
-    # The negatives of a class are the positives of others, so that the fewest are positives.
-    return float(BinTable(measure.table.sums[k : k + 1]).positive.sum())
+    one = BinTable(measure.table.sums[k : k + 1])
+    positive, all_ = float(one.positive.sum()), float(one.weight.sum())
+    alone = measure.row.counts_positives or measure.row.shape == "ratio"
+    return positive if alone else min(positive, all_ - positive)  # a finding may have few negatives
 
 
 def _sizes(measure: Measure, k: int) -> FloatArray:
