@@ -525,7 +525,9 @@ def test_anybodys_error_with_several_raters_takes_weights_of_cases() -> None:
 
     def theirs(q: Any, y: Any, weights: Any) -> float:
         assert type(q) is type(y) is type(weights)  # tensors come as tensors
-        return float(log_loss(y, q, sample_weight=weights, labels=[0, 1]))
+        # Older versions of scikit-learn take no tensors.
+        said, predicted, counted = (np.asarray(each) for each in (y, q, weights))
+        return float(log_loss(said, predicted, sample_weight=counted, labels=[0, 1]))
 
     for given in (probs, torch.tensor(probs, dtype=torch.float64)):
         assert rw.multi_rater(theirs)(given, labels, weights=weights) == pytest.approx(hand)

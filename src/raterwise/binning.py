@@ -12,6 +12,7 @@ not touched: they are compared with edges that are lower by the unit (`edges_for
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,16 @@ from raterwise.types import FloatArray
 MAX_BINS = 5040
 
 
+@lru_cache(maxsize=256)  # a quarter of the time of `ece` of few cases
 def equal_edges(bins: int) -> FloatArray:
     """Return the bins + 1 edges of equal bins on [0, 1].
 
     >>> equal_edges(4)
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    return np.linspace(0, 1, bins + 1)
+    edges = np.linspace(0, 1, bins + 1)
+    edges.setflags(write=False)
+    return edges
 
 
 def bin_edges(bins: Any) -> FloatArray:
