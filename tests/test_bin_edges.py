@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import raterwise as rw
-from raterwise.binning import bin_edges, edges_for, unit_in_last_place
+from raterwise.binning import bin_edges, edges_for, equal_edges, unit_in_last_place
 from raterwise.predictions import Predictions
 from raterwise.questions import Question, ScoredCases
 from raterwise.summaries import BinPlan
@@ -299,3 +299,9 @@ def test_kernel_errors_from_cells_keep_their_bound_in_float32(steps: int) -> Non
         given = z.astype(np.float64)
         exact = top_label_kde(given, y.astype(float), np.ones(3000), p=p, bandwidth=0.01)
         assert abs(value - exact) <= bound < 1e-3
+
+
+def test_kept_edges_cannot_be_changed() -> None:
+    """The next call gets the same array."""
+    with pytest.raises(ValueError, match="read-only"):
+        equal_edges(4)[0] = 1

@@ -668,6 +668,22 @@ def test_images_of_one_voxel_have_the_intervals_of_cases(reduction: Any, wrong: 
 
 
 @pytest.mark.parametrize("reduction", ["per_case", "pooled"])
+def test_the_error_that_no_voxel_showed_has_the_spread_of_their_mean(reduction: Any) -> None:
+    """12 images of 400 voxels, p = 0.9 and right everywhere: the Brier score is 0.01.
+
+    By p it would be 0.09 with the variance 0.9 · 0.1 · 0.8² = 0.0576, that is 0.64 for an error. In
+    the mean of 12 · 400 voxels that is as if 0.01² / (0.0576 / 4800) = 8.33 events had been seen,
+    of which one more counts for 2 / 8.33 in one of the images.
+    """
+    cases = [Case(np.full((20, 20), 0.9), [np.ones((20, 20), int)]) for _ in range(12)]
+    found = rw.segmentation.evaluate(cases, "brier", reduction, num_classes=2)["brier"]
+    one = 2 / (0.01**2 / (0.0576 / 4800)) * 0.64 / 12
+    mean = 0.01 + one
+    assert found.value == pytest.approx(0.01)
+    assert found.high == pytest.approx(gamma.ppf(0.975, (mean / one) ** 2, scale=one**2 / mean))
+
+
+@pytest.mark.parametrize("reduction", ["per_case", "pooled"])
 def test_errors_of_voxels_are_not_taken_for_one_of_their_image(reduction: Any) -> None:
     """Six calibrated images of 1,600 voxels: the Brier score is not far from Student's interval.
 

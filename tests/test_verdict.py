@@ -486,3 +486,15 @@ def test_refuses_what_it_cannot_use() -> None:
         judge([0.2], [1], per="rater")
     with pytest.raises(InvalidInputError, match="belong to the predictions"):
         judge(Predictions.of([0.2, 0.3], [1, 0]), groups=[1, 2])
+
+
+def test_what_the_read_classes_were_given_is_said_beside_what_they_should_have_been() -> None:
+    """Σ p² is what a calibrated model gives the read class on average: by hand 0.5² + 5 · 0.1²."""
+    random, cases = np.random.default_rng(1), 100
+    probs = np.stack([random.permutation([0.5, 0.1, 0.1, 0.1, 0.1, 0.1]) for _ in range(cases)])
+    said = random.integers(0, 6, cases)
+    given = probs[np.arange(cases), said].mean()
+    found = rw.evaluate(probs, said, "ece,classwise_ece", resamples=100)
+    sentence = found.data["verdict"]["sentence"]
+    assert (probs**2).sum(axis=1).mean() == pytest.approx(0.3)
+    assert f"chose a probability of {given:.0%}; a calibrated model would give it 30%" in sentence
