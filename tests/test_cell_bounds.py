@@ -115,7 +115,8 @@ def test_positives_alone_in_a_cell_hide_their_order() -> None:
 
 def test_positives_alone_above_all_others_hide_nothing() -> None:
     """Whatever the order of the surest cases, all of them positive, every precision is 1."""
-    z, labels = np.array([0.9 + 1e-5, 0.9 + 2e-5, 0.1]), np.array([1, 1, 0])
+    z = np.append(0.9 + 1e-7 * np.arange(50), 0.1)
+    labels = np.append(np.ones(50, int), 0)
     value, bound = value_and_bound("average_precision", z, labels)
     assert (value, bound) == (1.0, pytest.approx(0, abs=1e-12))
 

@@ -100,8 +100,9 @@ def average_precision(sums: CellSums, value: float, options: Options) -> float:
         before, found = ((np.cumsum(x) - x)[open_] for x in (all_mass, all_hits))
         tie = hits * (found + hits) / (before + mass)
         above = hits * (found + hits) / (before + hits)
-        others = np.maximum(before + mass - hits, np.finfo(float).tiny)  # 0 above all the others
-        below = hits - (others - found) * np.log1p(hits / others)
+        others = np.maximum(before + mass - hits, 0)
+        # Without others before them, all that were found among these, positives have precision 1.
+        below = hits - (others - found) * np.log1p(hits / np.where(others > 0, others, 1))
         worst = max(float((above - tie).sum()), float((tie - below).sum()))
         each.append(worst / all_hits.sum())
     return float(np.mean(each)) if each else 0.0
