@@ -278,11 +278,10 @@ def _calibrated_draws(cells: Any, pass_: Pass, often: int) -> FloatArray:
     weight, total = table.weight, table.weight.sum()
     mirrored = often == 2 and np.allclose(weight[0], weight[1, ::-1])
     if often > 1 and not mirrored and pass_.cases * draws <= SIMULATED:
-        per_case = pass_.agreement + (1 - pass_.agreement) / pass_.raters
-        labels = max(round(1 / per_case), 1)
-        found = cells.by_cell.null_draws(*weight.shape, labels, draws, random)
+        said = pass_.raters, pass_.agreement
+        found = cells.by_cell.null_draws(*weight.shape, *said, draws, random)
         if found is not None:
-            return np.asarray(found * np.sqrt(per_case * labels) / total)
+            return np.asarray(found / total)
     found = noise.calibrated_draws(
         table.score / np.where(weight > 0, weight, 1),
         often * weight / total,

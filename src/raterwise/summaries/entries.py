@@ -21,6 +21,8 @@ TOGETHER = 1 << 17
 UNITS_TOGETHER = 512
 MOST_UNITS = 4096
 """How many units are looked at for how cells vary together."""
+MOST_LABELS = 5
+"""How many labels of a case are drawn one by one; more raters move its mean as these would."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +95,19 @@ class Entries:
         return sums.astype(np.float64, copy=False)
 
     def null_draws(
-        self, channels: int, bins: int, labels: int, draws: int, random: np.random.Generator
+        self,
+        channels: int,
+        bins: int,
+        raters: float,
+        agreement: float,
+        draws: int,
+        random: np.random.Generator,
     ) -> FloatArray | None:
         """Return deviations of a calibrated model (draws, channels, bins); None of larger units.
 
-        Where each unit is one case its probabilities are known, and so many labels are drawn from
-        them, each of which falls on one channel.
+        Where each unit is one case its probabilities are known, and labels are drawn from them,
+        each of which falls on one channel. As in `inference.noise.calibrated_draws`, all raters of
+        a case say the same with the probability `agreement`, otherwise each speaks by himself.
         """
         order = np.lexsort((self.cell, self.unit))
         if (len(order) % channels) or not (self.values[:, 0] == 1).all():
@@ -108,16 +117,22 @@ class Entries:
         if (cell // bins != np.arange(channels)).any() or (unit != unit[:, :1]).any():
             return None
         weight, score = (self.values[order, field].reshape(-1, channels) for field in (1, 3))
-        reached = np.cumsum(score / weight, axis=1)
+        mean = score / weight
+        reached = np.cumsum(mean, axis=1)
         out = np.zeros((draws, channels, bins))
-        place = random.random((labels, draws, len(cell)))
+        alike = agreement >= 1 or raters <= 1
+        labels = 1 if alike else int(np.clip(round(raters), 1, MOST_LABELS))
+        place, reach = random.random((labels, draws, len(cell))), np.ones(())
+        if not alike:
+            same = random.random((draws, len(cell))) < agreement
+            place = np.where(same, place[0], place)
+            reach = np.where(same, 1, np.sqrt(labels / raters))
         for k in range(channels):
             hit = place < reached[:, k]
             if k:
                 hit &= place >= reached[:, k - 1]
             member = np.eye(bins)[cell[:, k] - k * bins]
-            said = hit.mean(axis=0) if labels > 1 else hit[0].astype(np.float64)
-            out[:, k] = said @ (weight[:, k, None] * member) - score[:, k] @ member
+            out[:, k] = (reach * (hit.mean(axis=0) - mean[:, k])) @ (weight[:, k, None] * member)
         return out
 
     def null_covariance(self, channels: int, bins: int) -> FloatArray:
