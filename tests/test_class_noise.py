@@ -67,7 +67,7 @@ def test_raters_of_one_case_are_wrong_together_about_every_class() -> None:
 
 @pytest.mark.parametrize("raters", [1.4, 2.6, 40.0])
 def test_any_number_of_raters_has_the_variance_of_their_mean(raters: float) -> None:
-    """p (1 - p) (a + (1 - a) / R), also of more raters than labels are drawn, or of parts of one."""
+    """p (1 - p) (a + (1 - a) / R), also of part of a rater, or more raters than are drawn."""
     p, a = np.array([0.2, 0.3, 0.5]), 0.3
     random = np.random.default_rng(12)
     drawn = one_case_each(p[None]).null_draws(3, BINS, raters, a, 40_000, random)

@@ -60,10 +60,11 @@ def test_one_case_may_have_nearly_all_the_weight(largest: float) -> None:
     found = rw.evaluate(p, y.astype(int), "brier,ece,accuracy,auroc", weights=weights, resamples=20)
     assert found["brier"].value == pytest.approx(0.04, abs=1e-6)  # (1 - 0.8)²
     if largest > 1e6:  # all but a millionth: nothing is known of others
-        assert (found["accuracy"].low, found["brier"].low) == (None, None)
+        assert [found[name].low for name in found] == [None] * 4
         return
     assert found["accuracy"].low == pytest.approx(0.025, rel=1e-3)
     assert found["brier"].low < 0.01 and found["brier"].high > 0.5
+    assert (found["ece"].low, found["ece"].high) == pytest.approx((0, 1), abs=0.2)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])

@@ -344,17 +344,6 @@ def test_a_case_that_nobody_rated_for_a_finding_may_be_the_last(place: int) -> N
         assert found[name].low == pytest.approx(alone[name].low, abs=1e-9)
 
 
-@pytest.mark.parametrize("weights", [[1, 1e-5, 1e-5], [1, 1e-9, 1e-9]])
-def test_one_case_with_nearly_all_the_weight(weights: list[float]) -> None:
-    """The value is that of the one case; its interval is the widest there is, or there is none."""
-    found = rw.evaluate([0.2, 0.7, 0.6], [0, 1, 1], "ece,brier", weights=weights, resamples=20)
-    assert found["brier"].value == pytest.approx(0.04, abs=1e-5)
-    for name in ("ece", "brier"):
-        if found[name].low is not None:
-            assert (found[name].low, found[name].high) == pytest.approx((0, 1))
-    assert weights[1] == 1e-5 or found["brier"].low is None
-
-
 def test_a_finding_that_one_case_alone_was_rated_for() -> None:
     """It has values and no intervals; by hand, (0.2² + 0.8²)/2 = 0.34."""
     found = rw.evaluate_multilabel(

@@ -286,6 +286,10 @@ def test_models_are_compared_on_the_same_outside_cases() -> None:
             {"outside": {"a": OUTSIDE, "b": OUTSIDE[1:]}},
             r"the same cases for every model; got \[39",
         ),
+        (
+            {"outside": {"a": [[0.1, 0.9], [0.2]], "b": OUTSIDE}},
+            "outside: must be an array of numbers with rows of one length; row 0 has 2 values",
+        ),
     ],
 )
 def test_what_models_must_share(own: dict[str, Any], message: str) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from raterwise.arrays import as_array
 from raterwise.beliefs import Belief
 from raterwise.catalog.metric import Given
 from raterwise.compare.comparison import Comparison
@@ -235,7 +235,8 @@ def _ranked_by(
             raise InvalidInputError(f"{name}: there is no model {unknown[0]!r}")
     if outside is not None and (missing := [model for model in models if model not in outside]):
         raise InvalidInputError(f"outside: must be given for every model; {missing[0]!r} has none")
-    if len(sizes := {np.shape(given)[:1] for given in (outside or {}).values()}) > 1:
+    elsewhere = [as_array(given, "outside") for given in (outside or {}).values()]
+    if len(sizes := {given.shape[:1] for given in elsewhere}) > 1:
         raise InvalidInputError(
             "outside: must be of the same cases for every model; got "
             f"{sorted(n for size in sizes for n in size)} of them"

@@ -133,7 +133,7 @@ class ReliabilityCurve(Table):
 
 @dataclass(frozen=True, eq=False)
 class ThresholdCurve(Table, CCCCurve):
-    """Accepted and rejected predictions at each threshold on the confidence.
+    """Accepted and rejected predictions at each threshold: confidence >= threshold is accepted.
 
     Counts are of annotations, as in AUCCC: a prediction that two of three raters share is right
     twice and wrong once.

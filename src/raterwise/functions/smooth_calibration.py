@@ -39,8 +39,8 @@ def ici(
         The positive class, against the rest. By default class 1 of two; with more classes, each
         class in turn, averaged.
     per : {"annotation", "case"}, default "annotation"
-        Whether each label or each case counts once. In the second case, if a fraction μ of the
-        raters say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
+        Whether each label or each case counts once. With "case", if a fraction μ of a case's raters
+        say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
     ordered : bool, default False
         Whether the classes are ordered; the probability is then that of class k or higher.
     span : float, default 0.75
@@ -116,8 +116,8 @@ def e50(
         The positive class, against the rest. By default class 1 of two; with more classes, each
         class in turn, averaged.
     per : {"annotation", "case"}, default "annotation"
-        Whether each label or each case counts once. In the second case, if a fraction μ of the
-        raters say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
+        Whether each label or each case counts once. With "case", if a fraction μ of a case's raters
+        say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
     ordered : bool, default False
         Whether the classes are ordered; the probability is then that of class k or higher.
     span : float, default 0.75
@@ -192,8 +192,8 @@ def e90(
         The positive class, against the rest. By default class 1 of two; with more classes, each
         class in turn, averaged.
     per : {"annotation", "case"}, default "annotation"
-        Whether each label or each case counts once. In the second case, if a fraction μ of the
-        raters say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
+        Whether each label or each case counts once. With "case", if a fraction μ of a case's raters
+        say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
     ordered : bool, default False
         Whether the classes are ordered; the probability is then that of class k or higher.
     span : float, default 0.75

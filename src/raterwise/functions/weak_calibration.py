@@ -34,8 +34,8 @@ def observed_expected_ratio(
         The positive class, against the rest. By default class 1 of two; with more classes, each
         class in turn, averaged.
     per : {"annotation", "case"}, default "annotation"
-        Whether each label or each case counts once. In the second case, if a fraction μ of the
-        raters say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
+        Whether each label or each case counts once. With "case", if a fraction μ of a case's raters
+        say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
     ordered : bool, default False
         Whether the classes are ordered; the probability is then that of class k or higher.
     weights : array-like of shape (N,), default None
@@ -100,8 +100,8 @@ def calibration_intercept(
         The positive class, against the rest. By default class 1 of two; with more classes, each
         class in turn, averaged.
     per : {"annotation", "case"}, default "annotation"
-        Whether each label or each case counts once. In the second case, if a fraction μ of the
-        raters say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
+        Whether each label or each case counts once. With "case", if a fraction μ of a case's raters
+        say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
     ordered : bool, default False
         Whether the classes are ordered; the probability is then that of class k or higher.
     clip : float, default None
@@ -172,8 +172,8 @@ def calibration_slope(
         The positive class, against the rest. By default class 1 of two; with more classes, each
         class in turn, averaged.
     per : {"annotation", "case"}, default "annotation"
-        Whether each label or each case counts once. In the second case, if a fraction μ of the
-        raters say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
+        Whether each label or each case counts once. With "case", if a fraction μ of a case's raters
+        say yes, the case is a positive of weight μ and a negative of weight 1 - μ.
     ordered : bool, default False
         Whether the classes are ordered; the probability is then that of class k or higher.
     clip : float, default None
