@@ -70,7 +70,7 @@ def test_any_number_of_raters_has_the_variance_of_their_mean(raters: float) -> N
     """p (1 - p) (a + (1 - a) / R), also of part of a rater, or more raters than are drawn."""
     p, a = np.array([0.2, 0.3, 0.5]), 0.3
     random = np.random.default_rng(12)
-    drawn = one_case_each(p[None]).null_draws(3, BINS, raters, a, 40_000, random)
+    drawn = one_case_each(p[None]).null_draws(3, BINS, raters, a, 200_000, random)
     assert drawn is not None
     expected = p * (1 - p) * (a + (1 - a) / raters)
     assert drawn.sum(axis=2).var(axis=0) == pytest.approx(expected, rel=0.03)
