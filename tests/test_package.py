@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import re
@@ -176,6 +177,15 @@ def test_the_named_mutants_are_where_the_list_says() -> None:
     sources = [(ROOT / "src/raterwise" / m["module"]).read_text(encoding="utf-8") for m in named]
     times = {m["name"]: s.count(m["before"]) for m, s in zip(named, sources, strict=True)}
     assert len(times) == len(named) > 12 and set(times.values()) == {1}, times
+
+
+def test_mutants_are_judged_with_all_that_tests_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests of a copy without the pages of docs would fail before anything is broken."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    left = importlib.import_module("mutants").LEFT_BEHIND
+    texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("tests/test_*.py")]
+    read = {name for text in texts for name in re.findall(r'(?:ROOT|parents\[1\]) / "(\w+)', text)}
+    assert read >= {"docs", "examples", "src", "tools"} and not left(str(ROOT), read)
 
 
 def test_the_version_has_one_source() -> None:
