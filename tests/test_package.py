@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import re
@@ -171,11 +172,25 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_the_named_mutants_are_where_the_list_says() -> None:
-    """Each mutant that once survived changes one place of today's source: else none is run."""
+    """Each mutant that once survived changes one place of today's source, and is Python still.
+
+    Of one that is not there, none is run; and what is no Python fails every test.
+    """
     named = tomllib.loads((ROOT / "tools/mutants.toml").read_text(encoding="utf-8"))["named"]
     sources = [(ROOT / "src/raterwise" / m["module"]).read_text(encoding="utf-8") for m in named]
     times = {m["name"]: s.count(m["before"]) for m, s in zip(named, sources, strict=True)}
     assert len(times) == len(named) > 12 and set(times.values()) == {1}, times
+    for mutant, source in zip(named, sources, strict=True):
+        compile(source.replace(mutant["before"], mutant["after"]), mutant["name"], "exec")
+
+
+def test_mutants_are_judged_with_all_that_tests_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests of a copy without the pages of docs would fail before anything is broken."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    left = importlib.import_module("mutants").LEFT_BEHIND
+    texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("tests/test_*.py")]
+    read = {name for text in texts for name in re.findall(r'(?:ROOT|parents\[1\]) / "(\w+)', text)}
+    assert read >= {"docs", "examples", "src", "tools"} and not left(str(ROOT), read)
 
 
 def test_the_version_has_one_source() -> None:

@@ -225,6 +225,7 @@ def test_a_manifest_lists_files_and_patterns(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("case,probabilities\na,b\n", "there is no raters"),
+        ("case,probabilities,rater_1,rater_2\na,b,c,d\n", 'all raters, joined by ";"'),
         ("case,probabilities,raters,prob\na,b,c,d\n", "columns must be .*got prob"),
         ("case,probabilities,raters\na,b,c\na,b,c\n", "cases must differ; 'a'"),
         ("case,probabilities,raters\na,,c\n", "row 1 has no probabilities"),

@@ -182,3 +182,30 @@ def test_a_slope_that_one_patient_decides_has_no_interval() -> None:
         probs, labels, "calibration_slope", np.repeat([0, 1], [40, 2]), resamples=100
     )["calibration_slope"]
     assert found.value is not None and found.low is None and found.high is None
+
+
+def test_raters_and_cases_resampled_together_say_which_leave_more_open() -> None:
+    """Raters who are always alike differ by nothing; one who always says the opposite, by all."""
+    random = np.random.default_rng(4)
+    probs = random.uniform(0.1, 0.9, (300,))
+    first = (random.random(300) < probs).astype(int)
+    alike, opposed = np.stack([first] * 3, axis=1), np.stack([first, first, 1 - first], axis=1)
+    probs_of_images, masks = probs.reshape(6, 50), opposed.T.reshape(3, 6, 50).swapaxes(0, 1)
+    images = [
+        rw.segmentation.Case(np.stack([1 - p, p]), m, raters=("a", "b", "c"))
+        for p, m in zip(probs_of_images, masks, strict=True)
+    ]
+    asked: dict[str, Any] = {"resamples": 20, "unit": "both"}
+    by_case, by_rater, by_image = (
+        " ".join(results.warnings)
+        for results in (
+            rw.evaluate(probs, rw.Labels.from_ratings(alike), "brier", **asked),
+            rw.evaluate(probs, rw.Labels.from_ratings(opposed), "brier", **asked),
+            rw.segmentation.evaluate(images, "brier", num_classes=2, **asked),
+        )
+    )
+    assert "most of the uncertainty of Brier score comes from the cases, not the raters" in by_case
+    assert "most of the uncertainty of Brier score comes from the raters: more raters" in by_rater
+    assert "most of the uncertainty of Brier score comes from the raters: more raters" in by_image
+    alone = rw.evaluate(probs, rw.Labels.from_ratings(opposed), "brier", resamples=20).warnings
+    assert "most of the uncertainty" not in " ".join(alone)

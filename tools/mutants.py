@@ -51,6 +51,8 @@ FIELDS_LEFT_ALONE = ("annotation", "returns", "decorator_list")
 
 # Loaded once, not for every mutant: what tests need, but for the library itself.
 PRELOADED = ["numpy", "scipy.stats", "numba", "pytest", "hypothesis.extra.numpy", "pyarrow.parquet"]
+# What no test reads: environments, caches and what is built.
+LEFT_BEHIND = shutil.ignore_patterns(".*", "_build", "build", "dist")
 
 Change = tuple[ast.stmt, ast.AST, str, Any]
 """A statement, a node in it, a field of the node, and what that becomes."""
@@ -210,8 +212,7 @@ def run(mutants: list[Mutant], results: dict[str, str], args: argparse.Namespace
     multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOADED)
     without = [f"--deselect={test}" for test in args.deselect]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        left_behind = shutil.ignore_patterns(".*", "build", "dist", "docs")
-        tree = shutil.copytree(ROOT, Path(folder) / "tree", ignore=left_behind)
+        tree = shutil.copytree(ROOT, Path(folder) / "tree", ignore=LEFT_BEHIND)
         tests = list(dict.fromkeys(test for m in mutants for test in tests_of(m.module)))
         if judged_by([*tests, *without], tree) != "survived":
             sys.exit(f"a test fails before anything is broken:\n{(tree / 'log').read_text()}")

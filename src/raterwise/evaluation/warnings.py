@@ -57,6 +57,7 @@ def warnings_about(
         *_about_confidences(facts),
         *_about_labels(asked, estimates),
         *_about_intervals(digest, asked, settings, estimates),
+        *_about_sources(estimates),
         *_approximate(estimates),
     )
 
@@ -214,6 +215,20 @@ def _about_intervals(
             f"no interval for {_some(alone)}: {'it rests' if len(alone) == 1 else 'each rests'} on "
             f"a single {one}, without which it has no value"
         )
+
+
+def _about_sources(estimates: Mapping[str, Estimate]) -> Iterator[str]:
+    """Say whether cases or raters, resampled together, leave more of a value open."""
+    shares = {e.title: e.rater_share for e in estimates.values() if e.rater_share is not None}
+    raters = [title for title, share in shares.items() if share > 0.5]
+    cases = [title for title, share in shares.items() if share <= 0.5]
+    if raters:
+        yield (
+            f"most of the uncertainty of {_some(raters)} comes from the raters: more raters would "
+            "narrow it more than more cases"
+        )
+    if cases:
+        yield f"most of the uncertainty of {_some(cases)} comes from the cases, not the raters"
 
 
 def _approximate(estimates: Mapping[str, Estimate]) -> Iterator[str]:

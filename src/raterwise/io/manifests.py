@@ -26,7 +26,7 @@ class CaseFiles:
     Parameters
     ----------
     case : str
-        Name of the metric.
+        Name of the image.
     probabilities : Path
         The file of the model's probabilities.
     raters : tuple of Path
@@ -188,6 +188,8 @@ def _check_columns(file: Path, columns: Sequence[str], rows: bool, values: Seque
     missing = [name for name in REQUIRED if name not in columns]
     if missing or not rows:
         meant = did_you_mean(missing[0], columns) if missing else ""
+        if "raters" in missing and sum(name.lower().startswith("rater") for name in columns) > 1:
+            meant = ' (one column holds the files of all raters, joined by ";")'
         raise InvalidInputError(
             f"{file.name}: must have rows and the columns {', '.join(REQUIRED)}; "
             f"there is no {' and no '.join(missing) or 'row'}{meant} {there}"
