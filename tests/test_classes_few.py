@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import optimize, stats
 
@@ -195,3 +198,36 @@ def test_average_precisions_of_few_positives_are_too_high() -> None:
         true = truth[np.bincount(said, minlength=22) > 0].mean()
         held.append(found.low <= true <= found.high)
     assert np.mean(held) >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("metric", "gaps"),
+    [
+        ("adaptive_ece", 0.6 + 0.3 + 0.7),
+        ("ece_sweep", 0.6 + 0.3 + 0.7),
+        ("ks_error", 0.6 + 0.7),
+        ("kuiper_error", 0.6 + 0.7),
+    ],
+)
+@pytest.mark.parametrize("absent", [1, 20])
+def test_a_class_that_is_never_predicted_has_no_gap(
+    metric: str, gaps: float, absent: int, tmp_path: Path
+) -> None:
+    """Predicted 0 are 0.6 (wrong) and 0.7 (right), predicted 1 is 0.7 (wrong); by hand, over 3.
+
+    Each case has a bin; the gaps of class 0 in order are -0.6 and 0.3, which together are -0.3.
+    """
+    probs = np.zeros((3, 2 + absent))
+    probs[:, :3] = [[0.7, 0.2, 0.1], [0.2, 0.7, 0.1], [0.6, 0.3, 0.1]]
+    labels = rw.Labels.from_classes([0, 2, 1], num_classes=2 + absent)
+    expected = pytest.approx(gaps / 3)
+    assert getattr(rw, metric)(probs, labels, question="predicted_class") == expected
+    asked = {"metrics": metric, "question": "predicted_class", "resamples": 20}
+    found = rw.evaluate(probs, labels, **asked)[metric]
+    assert found.value == expected
+    assert found.low <= found.value <= found.high
+    table = pd.DataFrame(probs, columns=[f"prob_{k}" for k in range(2 + absent)])
+    table.assign(label=[0, 2, 1]).to_parquet(tmp_path / "cases.parquet")
+    streamed = rw.evaluate_stream(tmp_path / "cases.parquet", label_column="label", **asked)[metric]
+    assert streamed.value == expected
+    assert type(streamed.bound) in (float, type(None))

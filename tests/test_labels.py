@@ -326,6 +326,73 @@ def test_unrated_cases_take_weights_and_patients_along() -> None:
     assert found.data["patients"] == 2
 
 
+UNRATED_FIRST = rw.Labels.from_counts([[0, 0], [1, 1], [1, 0], [2, 0]])
+"""Case 0 is unrated, and case 2 has a single label."""
+FOUR = np.array([[0.5, 0.5], [0.5, 0.5], [0.2, 0.8], [0.7, 0.3]])
+NEEDS_TWO: dict[str, Any] = {
+    "function": lambda **left_out: rw.epistemic_loss(FOUR, UNRATED_FIRST, **left_out),
+    "alpha": lambda **left_out: rw.alpha_can_help(FOUR, UNRATED_FIRST, **left_out),
+    "curve": lambda **left_out: rw.curves.reliability_curve(
+        FOUR, UNRATED_FIRST, "disagreement", **left_out
+    ),
+    "stability": lambda **left_out: rw.stability.total_variation(
+        "epistemic_loss", FOUR, UNRATED_FIRST, **left_out
+    ),
+    "results": lambda **left_out: float(
+        rw.evaluate(FOUR, UNRATED_FIRST, "epistemic_loss", resamples=0, **left_out)[
+            "epistemic_loss"
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("analysis", NEEDS_TWO)
+@pytest.mark.parametrize("weights", [None, [1.0, 0.0, 1.0, 1.0]])
+def test_cases_keep_their_numbers_when_others_are_left_out(analysis: str, weights: Any) -> None:
+    """The message names the row of the caller's table, not that of what is left of it."""
+    with pytest.raises(rw.RaterwiseError, match=r"\(case 2\)"):
+        NEEDS_TWO[analysis](on_unrated="drop", weights=weights)
+
+
+def test_an_unrated_case_keeps_its_number_behind_one_of_weight_0() -> None:
+    """Case 2 of three is unrated, and case 0 does not count."""
+    labels = rw.Labels.from_counts([[1, 1], [1, 1], [0, 0]])
+    with pytest.raises(rw.InvalidInputError, match=r"1 of 2 has none \(case 2\)"):
+        rw.brier(FOUR[:3], labels, weights=[0, 1, 1])
+
+
+def test_a_case_of_weight_0_needs_no_second_label() -> None:
+    """It is not there: the others give (0.5² + 0.2²) / 2, and κ = (1/2 - 5/8) / (3/8)."""
+    labels = rw.Labels.from_counts([[1, 1], [1, 0], [2, 0]])
+    predicted, weights = [0.5, 0.9, 0.2], [1, 0, 1]
+    assert rw.disagreement_loss(predicted, labels, weights=weights) == pytest.approx(0.145)
+    differ = rw.statistic_loss(lambda two: two[0] != two[1], predicted, labels, 2, weights=weights)
+    assert differ == pytest.approx(0.145)
+    assert rw.fleiss_kappa(labels, weights=weights) == pytest.approx(-1 / 3)
+    for measure in (
+        lambda alone: rw.disagreement_loss(predicted, labels, weights=alone, on_single="drop"),
+        lambda alone: rw.fleiss_kappa(labels, weights=alone, on_single="drop"),
+        lambda alone: rw.krippendorff_alpha(labels, weights=alone),
+    ):
+        with pytest.raises(rw.InvalidInputError, match="at least 2 labels per case; no case has"):
+            measure([0, 1, 0])
+
+
+def test_unrated_cases_are_left_out_of_optimal_weights_and_of_any_error() -> None:
+    """As if they were not there: the weights of three cases, of equal cases ∝ n, by hand."""
+    labels = rw.Labels.from_counts([[1, 1], [0, 0], [2, 2], [2, 2]])
+    p = [0.2, 0.9, 0.2, 0.2]
+    asked = rw.optimal_weights(p, labels, on_unrated="drop")
+    assert asked == pytest.approx([0.6, 0, 1.2, 1.2])
+    loss = rw.brier(p, labels, weights="optimal", on_unrated="drop")
+    assert loss == pytest.approx((0.2**2 + 0.8**2) / 2)  # half of all labels are positive
+    assert rw.expected_squared_loss(
+        p, labels, weights="optimal", on_unrated="drop"
+    ) == pytest.approx(2 * loss)
+    right = rw.multi_rater(lambda probs, y: float((y == 1).mean()))
+    assert right(p, labels, on_unrated="drop") == 0.5
+
+
 # As an array with a row per case ----------------------------------------------------------------
 
 

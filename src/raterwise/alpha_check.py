@@ -153,7 +153,7 @@ def alpha_can_help(
     """
     Settings(level=level)
     predictions = predictions_of(probs, labels, weights, groups, None, on_unrated)
-    predictions.labels.require_raters(2, on_single)
+    predictions.labels.require_raters(2, on_single, rows=predictions.kept)
     predictions = predictions.take(predictions.labels.num_raters >= 2)
     means = _Means.of(predictions, level)
     agreement, predicted, excess = means.agreements()

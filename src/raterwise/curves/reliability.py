@@ -122,7 +122,7 @@ def reliability_curve(
     own: dict[str, Any] = {"bins": bins, "per": per, "question": question}
     row = find({"per_class": "classwise_ece"}.get(question, "ece"))
     if question == "disagreement":
-        predictions.labels.require_raters(2, on_single)
+        predictions.labels.require_raters(2, on_single, rows=predictions.kept)
         row, own = find("disagreement_calibration_error"), {"bins": bins}
     own = row.with_defaults(own)
     measure = measure_in_memory(predictions, row, own, settings)

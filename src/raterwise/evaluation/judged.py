@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from raterwise.catalog import Metric
@@ -177,7 +178,7 @@ def judge_predictions(
         digest,
         request,
         rater_draws=drawn,
-        require=predictions.labels.require_raters,
+        require=partial(predictions.labels.require_raters, rows=predictions.kept),
         progress=within(progress, begin, 1),
         in_full=verdict,
     )

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.errors import UndefinedMetricError
 from raterwise.labels import Labels
 from raterwise.metrics import agreement as formulas
-from raterwise.predictions.checks import check_weights, require_several
+from raterwise.predictions.checks import counted_labels, require_several
 from raterwise.rules import choose
-from raterwise.types import FloatArray, OnSingle, Scale
+from raterwise.types import OnSingle, Scale
 
 
 def fleiss_kappa(
@@ -63,9 +61,10 @@ def fleiss_kappa(
     >>> fleiss_kappa(labels)  # 1 - (2/3) / (3 · 40/81)
     0.55
     """
-    case_weights = _checked(labels, weights)
-    labels.require_raters(2, on_single)
-    kappa = float(formulas.fleiss_from_sums(formulas.fleiss_sums(labels.counts, case_weights)))
+    require_several(labels)
+    rows, case_weights = counted_labels(labels, weights, 2, on_single)
+    sums = formulas.fleiss_sums(labels.counts[rows], case_weights)
+    kappa = float(formulas.fleiss_from_sums(sums))
     return _defined("fleiss_kappa", kappa)
 
 
@@ -118,9 +117,9 @@ def krippendorff_alpha(
     0.444
     """
     choose("scale", scale, formulas.SCALES)
-    case_weights = _checked(labels, weights)
-    labels.require_raters(2, "drop")
-    coincidences = formulas.coincidence_sums(labels.counts, case_weights)
+    require_several(labels)
+    rows, case_weights = counted_labels(labels, weights, 2, "drop")
+    coincidences = formulas.coincidence_sums(labels.counts[rows], case_weights)
     total = float(coincidences.sum())
     if total <= 1:
         raise UndefinedMetricError(
@@ -129,12 +128,6 @@ def krippendorff_alpha(
         )
     alpha = float(formulas.krippendorff_from_coincidences(coincidences, scale))
     return _defined("krippendorff_alpha", alpha)
-
-
-def _checked(labels: Any, weights: Any) -> FloatArray:
-    require_several(labels)
-    case_weights = check_weights(weights, len(labels))
-    return np.ones(len(labels)) if case_weights is None else case_weights
 
 
 def _defined(name: str, value: float) -> float:

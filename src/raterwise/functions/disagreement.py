@@ -13,7 +13,7 @@ from raterwise.binning import bin_edges, unit_in_last_place
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.labels import Labels
 from raterwise.metrics import disagreement, proper
-from raterwise.predictions.checks import check_weights, row_sum_tolerance
+from raterwise.predictions.checks import counted_labels, row_sum_tolerance
 from raterwise.predictions.predictions import rows_of
 from raterwise.questions import Question, ScoredCases, disagreement_frequency
 from raterwise.rules import choose, positive_integer, spelled
@@ -392,15 +392,9 @@ def _table(
     z = given.astype(np.float64)
     _check_probabilities(z, len(labels))
     choose("on_single", on_single, ("error", "drop"))
-    labels.require_raters(order, on_single)
-    enough = labels.num_raters >= order
-    w = check_weights(weights, len(labels))
-    enough = enough if w is None else enough & (w > 0)
+    rows, w = counted_labels(labels, weights, order, on_single)
     scored = ScoredCases(
-        np.ascontiguousarray(z[enough]),
-        observed(labels.counts[enough]),
-        np.ones(int(enough.sum())) if w is None else w[enough],
-        rounding=rounding,
+        np.ascontiguousarray(z[rows]), observed(labels.counts[rows]), w, rounding=rounding
     )
     edges = bins if np.ndim(bins) == 0 else tuple(bin_edges(bins).tolist())
     plan = BinPlan(Question("disagreement", "case"), edges)

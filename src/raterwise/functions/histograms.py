@@ -57,7 +57,7 @@ def expected_squared_loss(
     >>> round(expected_squared_loss([[0.5, 0.5]], Labels.from_counts([[1, 1]])), 4)
     0.5
     """
-    weights = weights_or_optimal(weights, probs, labels)
+    weights = weights_or_optimal(weights, probs, labels, on_unrated)
     return measure("expected_squared_loss", probs, labels, weights, on_unrated)
 
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from raterwise.arrays import on_gpu
 from raterwise.catalog import Metric, find
 from raterwise.errors import UndefinedMetricError
@@ -54,11 +56,12 @@ def summary_for(
             counted = labels.num_raters > 0
             given = check_weights(weights, len(counted))
             counted = counted if given is None else counted & (given > 0)
-            labels.take(counted).require_raters(needed, on_single)
+            rows = np.flatnonzero(counted)
+            labels.take(rows).require_raters(needed, on_single, rows=rows)
         summary = _on_device(row, plan, probs, labels, weights, on_unrated)
     if summary is None:
         predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
-        predictions.labels.require_raters(needed, on_single)
+        predictions.labels.require_raters(needed, on_single, rows=predictions.kept)
         summary = summarise(predictions, [plan])[plan]
     return summary
 

@@ -27,7 +27,8 @@ def multi_rater(calibration_error: Callable[..., float]) -> Callable[..., float]
     -------
     callable
         A function of (probs, labels, ...), where labels may be `Labels`. Tensors come as tensors.
-        `weights=`, one per case, is passed on with the weight of a case at each of its labels.
+        `weights=`, one per case, is passed on with the weight of a case at each of its labels, and
+        `on_unrated="drop"` leaves out unrated cases.
 
     See Also
     --------
@@ -53,7 +54,8 @@ def multi_rater(calibration_error: Callable[..., float]) -> Callable[..., float]
 
     def wrapped(probs: Any, labels: Any, *args: Any, **kwargs: Any) -> float:
         weights = kwargs.pop("weights", None)
-        predictions = Predictions.of(probs, labels, weights=weights)
+        on_unrated = kwargs.pop("on_unrated", "error")
+        predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
         counts = predictions.labels.counts
         rows = np.repeat(np.arange(len(predictions)), predictions.labels.num_raters)
         cases, classes = np.nonzero(counts)

@@ -104,7 +104,7 @@ def brier(
     >>> brier([[0.9, 0.1], [0.2, 0.8]], [0, 1])
     0.025
     """
-    weights = weights_or_optimal(weights, probs, labels)
+    weights = weights_or_optimal(weights, probs, labels, on_unrated)
     return measure(
         "brier", probs, labels, weights, on_unrated, scale_by_half=scale_by_half, per=per
     )

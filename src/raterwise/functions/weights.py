@@ -12,9 +12,12 @@ from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 from raterwise.metrics.proper import variance_components
 from raterwise.predictions import Predictions
+from raterwise.types import FloatArray, OnUnrated
 
 
-def optimal_weights(probs: ArrayLike, labels: Labels | ArrayLike) -> NDArray[np.float64]:
+def optimal_weights(
+    probs: ArrayLike, labels: Labels | ArrayLike, *, on_unrated: OnUnrated = "error"
+) -> NDArray[np.float64]:
     """Return the case weights that minimise the variance of the expected squared loss.
 
     With n_i raters the loss of case i varies by A + B / n_i (LH appendix B.1): A between cases, B
@@ -28,12 +31,15 @@ def optimal_weights(probs: ArrayLike, labels: Labels | ArrayLike) -> NDArray[np.
         Class probabilities; with shape (N,), the probability of class 1 of two.
     labels : Labels or array-like of shape (N,)
         The raters' labels, or one class per case.
+    on_unrated : {"error", "drop"}, default "error"
+        Whether unrated cases are an error or have the weight 0.
 
     Returns
     -------
     array of shape (N,)
-        With the mean 1. All are 1 where every case has as many raters, or no case has two. Where
-        difficult cases were given more raters, any weights but equal ones answer another question.
+        With the mean 1 over the rated cases. All are 1 where every case has as many raters, or no
+        case has two. Where difficult cases were given more raters, any weights but equal ones
+        answer another question.
 
     Raises
     ------
@@ -54,7 +60,16 @@ def optimal_weights(probs: ArrayLike, labels: Labels | ArrayLike) -> NDArray[np.
     >>> optimal_weights([0.2, 0.2, 0.2], labels).round(3)
     array([0.6, 1.2, 1.2])
     """
-    predictions = Predictions.of(probs, labels)
+    predictions = Predictions.of(probs, labels, on_unrated=on_unrated)
+    weights = _optimal(predictions)
+    if predictions.kept is None:
+        return weights
+    all_weights = np.zeros(predictions.given)
+    all_weights[predictions.kept] = weights
+    return all_weights
+
+
+def _optimal(predictions: Predictions) -> FloatArray:
     raters = predictions.labels.num_raters.astype(np.float64)
     if (raters == raters[0]).all():
         return np.ones(len(raters))
@@ -66,7 +81,7 @@ def optimal_weights(probs: ArrayLike, labels: Labels | ArrayLike) -> NDArray[np.
     return np.asarray(weights / weights.mean())
 
 
-def weights_or_optimal(weights: Any, probs: Any, labels: Any) -> Any:
+def weights_or_optimal(weights: Any, probs: Any, labels: Any, on_unrated: OnUnrated) -> Any:
     """Return the weights given, or those that the word "optimal" stands for."""
     if not isinstance(weights, str):
         return weights
@@ -74,4 +89,4 @@ def weights_or_optimal(weights: Any, probs: Any, labels: Any) -> Any:
         raise InvalidInputError(
             f'weights: must be one number per case, or "optimal"; got {weights!r}'
         )
-    return optimal_weights(probs, labels)
+    return optimal_weights(probs, labels, on_unrated=on_unrated)

@@ -219,7 +219,9 @@ class LabelTable:
         counts = None if self.histogram is None else np.pad(self.histogram, ((0, 0), (0, more)))
         return replace(self, num_classes=num_classes, histogram=counts)
 
-    def require_raters(self, least: int, on_single: str = "error") -> int:
+    def require_raters(
+        self, least: int, on_single: str = "error", *, rows: Integers | None = None
+    ) -> int:
         """Return how many cases have fewer than `least` labels.
 
         Parameters
@@ -228,6 +230,8 @@ class LabelTable:
             How many labels a case needs.
         on_single : {"error", "drop"}, default "error"
             "error" allows no case with fewer; "drop" only counts them.
+        rows : array of int of shape (N,), default None
+            The number of each case in what the user gave, where some of that was left out.
 
         Returns
         -------
@@ -251,18 +255,20 @@ class LabelTable:
         few = self.num_raters < least
         if (on_single == "error" and few.any()) or few.all():
             raise rules.too_few_raters(
-                "labels", least, int(few.sum()), len(self), self.first_named(few),
+                "labels", least, int(few.sum()), len(self), self.first_named(few, rows),
                 dropping=on_single == "drop",
             )  # fmt: skip
         return int(few.sum())
 
-    def first_named(self, chosen: NDArray[np.bool_]) -> str:
+    def first_named(self, chosen: NDArray[np.bool_], rows: Integers | None = None) -> str:
         """Return how to name the first few chosen cases in a message: by id, or by row.
 
         Parameters
         ----------
         chosen : array of bool of shape (N,)
             Which cases.
+        rows : array of int of shape (N,), default None
+            The number of each case in what the user gave; 0 … N - 1 by default.
 
         Returns
         -------
@@ -275,8 +281,10 @@ class LabelTable:
         >>> rw.Labels.from_counts([[1, 1], [0, 0]]).first_named(np.array([False, True]))
         'case 1'
         """
-        ids = self.case_ids
-        return rules.first_cases(i if ids is None else repr(ids[i]) for i in np.flatnonzero(chosen))
+        ids, chosen_rows = self.case_ids, np.flatnonzero(chosen)
+        if ids is not None:
+            return rules.first_cases(repr(ids[i]) for i in chosen_rows)
+        return rules.first_cases(chosen_rows if rows is None else rows[chosen_rows])
 
     def __repr__(self) -> str:
         return f"Labels({len(self)} cases, {self.num_classes} classes, {self._raters_in_words()})"

@@ -217,6 +217,8 @@ def adaptive(sums: CellSums, value: float, options: Options) -> float:
     moved = total = 0.0
     for channel in range(len(sums.fine)):
         cells = _cells(sums, channel)
+        if not len(cells.mass):
+            continue
         mass = np.cumsum(cells.mass)
         targets = mass[-1] * np.arange(1, options["bins"]) / options["bins"]
         cut = np.unique(np.searchsorted(mass, targets * (1 - 1e-12), side="left"))

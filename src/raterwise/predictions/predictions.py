@@ -316,7 +316,7 @@ class Predictions:
         if not unrated.any():
             return self
         if on_unrated == "error":
-            first = self.labels.first_named(unrated)
+            first = self.labels.first_named(unrated, self.kept)
             counts = self.labels.histogram if self.labels.ratings is None else None
             as_raters = counts is not None and bool(counts.max() < self.num_classes)
             number = int(unrated.sum())

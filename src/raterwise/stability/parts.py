@@ -149,7 +149,7 @@ def path_of(
     if labels.require_raters(least, "drop"):
         few = labels.num_raters < least
         raise too_few_raters(
-            "labels", least, int(few.sum()), len(labels), labels.first_named(few),
+            "labels", least, int(few.sum()), len(labels), labels.first_named(few, predictions.kept),
             dropping=False, way_out="leave them out first",
         )  # fmt: skip
     plan, classes = row.plan(own), predictions.num_classes

@@ -190,6 +190,8 @@ def _of_channel(
     sorted, so some whole cells are looked at at a time.
     """
     order, score, mass, hits, unit = scores.sorted_columns(c)
+    if not len(order):  # a class that is predicted for no case
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 5))
     cells = locate(score[order].astype(np.float64, copy=False), edges).astype(np.int32)
     begin = np.flatnonzero(np.diff(cells, prepend=-1))
     parts, first = [], 0
@@ -200,8 +202,6 @@ def _of_channel(
         parts.append(_of_cells(part, edges, int(cells[first])))
         first = last
     del order, score, mass, hits, unit, cells
-    if not parts:
-        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 5))
     columns = [list(column) for column in zip(*parts, strict=True)]
     parts.clear()
     joined = []

@@ -121,8 +121,9 @@ def by_edges(edges_of: Callable[[ScoreMasses, Options], Array]) -> Prepare:
     def prepare(summary: SortedScores, options: Options, like: BinSums | None = None) -> BinSums:
         if like is not None:
             return BinSums.of_scores(summary, like.channel_edges)
-        channels = range(summary.channels)
-        edges = [edges_of(summary.pooled(c), options) for c in channels]
+        scores = [summary.pooled(c) for c in range(summary.channels)]
+        none = equal_edges(1)  # a class that is predicted for no case has no scores
+        edges = [edges_of(s, options) if len(s.score) else none for s in scores]
         return BinSums.of_scores(summary, edges)
 
     return prepare
@@ -171,7 +172,7 @@ def from_cells(value: Exact, bound: Bound) -> Callable[[CellSums, Options], tupl
 
     def of_cells(cells: CellSums, options: Options) -> tuple[float, float]:
         found, _ = value(cells.scores(), options)
-        return found, bound(cells, found, options)
+        return found, float(bound(cells, found, options))
 
     return of_cells
 
