@@ -315,12 +315,13 @@ def confidence_curves(
     """Uncertainty distillation: CCC Tables 1 and 3, and Table 2 with CheXNet's outputs.
 
     Max softmax, ensemble, softened ensemble and UDist, on test images and on images
-    from elsewhere. With cxr14_chexnet_test.npz in --data, findings.md is Table 2.
+    from elsewhere. With cxr14_chexnet_test.npz in --data, findings.md is Table 2, which
+    needs no networks of ours.
     """
     from experiments.confidence_curves.findings import judge_findings
     from experiments.confidence_curves.judging import judge
 
-    shard = prepared(out, part, judge_only)
+    shard, alone = prepared(out, part, judge_only), False
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
             need_torch()
@@ -348,10 +349,12 @@ def confidence_curves(
         if part is None:
             counts = _there(data, "cifar10h_counts.npy")
             findings = _there(data, "cxr14_chexnet_test.npz")
-            judge(out, counts, resamples=resamples, seed=seed, progress=report)
-            judge_findings(findings, out, resamples, seed)
+            judged = judge_findings(findings, out, resamples, seed)
+            alone = judged is not None and not any(out.glob("*-seed*.npz"))
+            if not alone:
+                judge(out, counts, resamples=resamples, seed=seed, progress=report)
     if not quiet:
-        show(out, part)
+        show(out, part, "findings.md" if alone else "tables.md")
 
 
 def _there(folder: Path | None, name: str) -> Path | None:

@@ -85,12 +85,12 @@ def prepared(out: Path, part: str | None, judge_only: bool) -> tuple[int, int]:
     return int(numbers[1]) - 1, int(numbers[2])
 
 
-def show(out: Path, part: str | None = None) -> None:
+def show(out: Path, part: str | None = None, tables: str = "tables.md") -> None:
     """Print the tables of an experiment, and where it wrote them."""
     console = new_console()
     if part is not None:
         text = f"Part {part} is trained. Once all are, --judge-only makes the tables."
         console.print(Text(text), soft_wrap=True)
     else:
-        console.print(Text((out / "tables.md").read_text(encoding="utf-8")), soft_wrap=True)
+        console.print(Text((out / tables).read_text(encoding="utf-8")), soft_wrap=True)
     console.print(Text(f"Written: {out}"), soft_wrap=True)

@@ -607,9 +607,23 @@ def test_auccc_of_a_finding_that_nobody_calls_is_its_auroc(tmp_path: Path) -> No
     assert found["auccc_at"]["1"] == pytest.approx(found["auccc_at"]["10"], abs=1e-12)
     assert found["mean"]["auccc"]["value"] == pytest.approx(found["auccc_at"]["1"], abs=1e-12)
     assert found["patients"] == 100
+    assert second["called"] == np.count_nonzero(probs[:, 1] >= 0.5) / 200
     # Where the finding is called as often as it is present, AUCCC is another area than AUROC.
     assert abs(first["auccc_own"] - first["auroc"]) > 0.01
     assert "| paper: DenseNet | 82.37 | 82.07 | -0.30 |" in (tmp_path / "findings.md").read_text()
+
+
+def test_members_can_be_softened_before_they_are_averaged() -> None:
+    """Two members, four images, worked by hand: T = 2 takes the square root of a member's odds.
+
+    Odds of 81 : 1 and 1 : 1 are sure to 0.744 on average at T = 1 and to 0.7 at T = 2; odds of
+    4 : 1 twice to 0.8 and to 2/3. So the wrong image of the second kind is the surest at T = 1,
+    and less sure than the right one of the first kind at T = 2.
+    """
+    odds = np.array([[81, 4, 1.1, 81], [1, 4, 1.1, 1]])
+    logits = np.stack((np.log(odds), np.zeros_like(odds)), axis=2)
+    arrays = {"logits.test": logits, "classes": np.array([0, 1, 1, 0])}
+    assert condensed.softened_before(arrays, [1.0, 2.0]) == {"1": 0.5, "2": 1.0}
 
 
 def test_kept_findings_make_the_table_of_the_docs(tmp_path: Path) -> None:
@@ -708,6 +722,25 @@ def test_command_line_trains_and_judges(data: Path, tmp_path: Path) -> None:
     assert predictions_file(tmp_path / "out", "cifar8", "vgg", 0).is_file()
     again = CliRunner().invoke(app, [*command, "--judge-only"])
     assert again.exit_code == 0 and "UDist" in again.stdout
+
+
+def test_table_2_needs_no_networks_of_ours(tmp_path: Path) -> None:
+    """A folder without cascades: CheXNet's outputs alone make findings.md, which is printed."""
+    data, out = tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    np.savez(
+        data / "cxr14_chexnet_test.npz",
+        probs=np.array([[0.1, 0.4], [0.2, 0.3], [0.3, 0.2], [0.4, 0.1]]),
+        labels=np.array([[0, 0], [1, 1], [0, 1], [1, 0]]),
+        classes=["Mass", "Edema"],
+        image=[f"{i}_0.png" for i in "1234"],
+    )
+    command = ["confidence_curves", "--data", str(data), "--out", str(out), "--judge-only"]
+    shown = CliRunner().invoke(app, [*command, "--resamples", "20"])
+    assert shown.exit_code == 0, shown.output
+    # Nobody is called, so AUCCC is AUROC: 0.2 is above 0.1, and 0.4 above both.
+    assert "| Mass | 50.0 % | 0.0 % | 75.00 | 75.00 |" in shown.stdout
+    assert not (out / "tables.md").exists()
 
 
 def test_command_line_says_what_is_wrong(data: Path, tmp_path: Path) -> None:

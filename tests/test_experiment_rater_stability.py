@@ -23,7 +23,14 @@ from experiments.multi_rater.classification import (
 from experiments.multi_rater.columns import columns_of
 from experiments.multi_rater.curves import curves_of
 from experiments.multi_rater.rater_stability import as_markdown, run
-from experiments.multi_rater.readings import READINGS, Cases, made_up, variations
+from experiments.multi_rater.readings import (
+    READINGS,
+    Cases,
+    change_with_bins,
+    correlations,
+    made_up,
+    variations,
+)
 from raterwise.stability.parts import Partition
 
 QUICK = Settings(draws=10, repeats=5)
@@ -129,6 +136,14 @@ def test_the_command_reads_raters_and_makes_tables(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, command).stdout == again.stdout
 
 
+def test_what_a_bin_is_wrong_by_is_no_disagreement() -> None:
+    """Raters who differ at random about a model that is 0.2 too sure: A = 0, B = 0.5 · 0.5."""
+    random = np.random.default_rng(0)
+    mu = random.binomial(9, 0.5, 100_000) / 9
+    a, b = agreement(np.full(len(mu), 0.7), mu, np.full(len(mu), 9))
+    assert (a, b) == (pytest.approx(0, abs=0.001), pytest.approx(0.25, abs=0.001))
+
+
 def test_curves_of_raters_who_agree_are_one() -> None:
     """MR Fig 3: the same cases are taken away by one rater and by all; fewer raters move more."""
     random = np.random.default_rng(0)
@@ -199,6 +214,24 @@ def test_the_rater_of_an_image_is_one_person() -> None:
     assert np.array_equal(apart.mu, disc.ravel() / 2)
     said = {tuple(apart.one_rater(np.random.default_rng(i))) for i in range(20)}
     assert said == {tuple(disc.ravel().astype(float)), (0.0,) * 1024}
+
+
+def test_raters_hang_together_as_they_do_in_each_bin() -> None:
+    """Two bins of labels that all raters share (ρ = 1), or give independently (ρ = 0)."""
+    random = np.random.default_rng(0)
+    z = np.repeat([0.5, 0.8, 0.95], [20_000, 20_000, 49])  # the last bin has too few cases
+    mu = np.where(z == 0.5, random.random(len(z)) < 0.5, random.binomial(9, 0.7, len(z)) / 9)
+    np.testing.assert_allclose(correlations(Cases(z, mu, np.full(len(z), 9.0))), [1, 0], atol=0.01)
+
+
+def test_one_bin_more_changes_what_cancels_within_it() -> None:
+    """Errors of 0.5 either way at 0.04 and 0.06, which cancel where no edge is between them.
+
+    Of 5 … 30 bins only 17 … 24 have one (such as 1/20), so that ECE is 0.5 with
+    these and 0 with the others: two changes of 0.5 in 25.
+    """
+    cases = Cases(np.array([0.04, 0.06]), np.array([0.54, -0.44]), np.full(2, 2.0))
+    assert change_with_bins(cases, one=False, share=1.0, repeats=2) == pytest.approx(1 / 25)
 
 
 def test_kept_outputs_make_the_table_of_the_docs(tmp_path: Path) -> None:

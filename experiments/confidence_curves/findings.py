@@ -85,6 +85,7 @@ def judge_findings(
 def _judged_once(
     npz: str | PathLike[str], folder: Path, resamples: int, seed: int
 ) -> dict[str, Any]:
+    folder.mkdir(parents=True, exist_ok=True)
     with np.load(npz, allow_pickle=False) as stored:
         probs, labels = stored["probs"].astype(np.float64), stored["labels"].astype(np.int64)
         names = [str(name).replace("_", " ") for name in stored["classes"]]

@@ -34,6 +34,7 @@ __all__ = [
     "READINGS",
     "Cases",
     "change_with_bins",
+    "correlations",
     "ece",
     "kde_of_both_classes",
     "made_up",
@@ -52,6 +53,9 @@ MHIST_CASES, MHIST_RATERS = 977, 7
 BANDWIDTH, BLUR = 0.05, 2
 IMAGES = 12
 SHOWN = ("LIDC malignancy", "LIDC texture", "CIFAR-10H, VGG16, 1000 images")
+BY_BIN = ("LIDC malignancy", "LIDC texture", "CIFAR-10H, VGG16", "CIFAR-10H, LeNet-5")
+FEW_CASES = 50
+"""A bin with fewer says little of its raters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +168,20 @@ def change_with_bins(cases: Cases, *, one: bool, share: float, repeats: int = 10
     return float(np.mean(found))
 
 
+def correlations(cases: Cases) -> FloatArray:
+    """Return ρ = A / (A + B) of each bin of many cases: how alike two raters' errors are there.
+
+    MR section 2.2 expects raters to hang together "in a similar way across bins".
+    """
+    place = np.minimum((cases.z * BINS).astype(int), BINS - 1)
+    found = []
+    for number in np.flatnonzero(np.bincount(place) >= FEW_CASES):
+        own = place == number
+        a, b = agreement(cases.z[own], cases.mu[own], cases.raters[own].astype(np.int64))
+        found.append(a / (a + b) if a + b else 0.0)
+    return np.array(found)
+
+
 def _rows(cases: Cases, name: str, errors: Sequence[str]) -> Iterator[str]:
     raters = cases.raters.astype(np.int64)
     expected = math.sqrt(effective_raters(*agreement(cases.z, cases.mu, raters), raters))
@@ -206,11 +224,10 @@ def main() -> None:
     print("\n".join(table_head(head)))
     for spread in SPREADS:
         print("\n".join(_rows(made_up(spread), f"made up, spread {spread:g}", tuple(ERRORS))))
-    real = {
-        name: Cases.of(models[0])
-        for name, models in (columns_of(*folders) if folders else ())
-        if name in SHOWN
+    every = {
+        name: Cases.of(models[0]) for name, models in (columns_of(*folders) if folders else ())
     }
+    real = {name: cases for name, cases in every.items() if name in SHOWN}
     for name, cases in real.items():
         print("\n".join(_rows(cases, name, ("ECE",))))
     if folders and (folders[0] / "qubiq_brain_growth.npz").is_file():
@@ -220,6 +237,10 @@ def main() -> None:
         for share in (1.0, 0.2):
             one, several = (change_with_bins(cases, one=one, share=share) for one in (True, False))
             print(f"one bin more, {name}, {share:.0%} of the cases: SR {one:.4f}, MR {several:.4f}")
+    for name in BY_BIN:
+        if name in every:
+            found = correlations(every[name])
+            print(f"ρ by bin, {name}: {found.min():.2f} to {found.max():.2f} in {len(found)} bins")
 
 
 if __name__ == "__main__":
