@@ -98,7 +98,16 @@ class TemperatureScaling(Calibrator):
         return found.doubt
 
     def _calibrated(self, logits: Array) -> FloatArray:
-        return _tempered(logits, 1 / self.temperature_)
+        """Return softmax(u / T), in which the largest logit keeps the largest probability."""
+        gaps = logits.astype(np.float64, copy=False)
+        top = gaps.argmax(axis=1)
+        gaps = gaps - gaps.max(axis=1, keepdims=True)
+        probs = np.exp(1 / self.temperature_ * gaps)
+        probs /= probs.sum(axis=1, keepdims=True)
+        # Logits that differ in their last digit may round to one probability: add its last digit.
+        tied = np.flatnonzero(probs.argmax(axis=1) != top)
+        probs[tied, top[tied]] = np.nextafter(probs[tied].max(axis=1), 2)
+        return np.asarray(probs)
 
 
 class LinearCalibrator(Calibrator):
@@ -389,16 +398,3 @@ def fit_linear(
         start = np.zeros((classes, size))
         start[:, :-1] = beta if size == 2 else beta * np.eye(classes)
     return minimise(LinearLikelihood(logits, cases.targets, penalty), start, most)
-
-
-def _tempered(logits: Array, beta: float) -> FloatArray:
-    """Return softmax(β u), in which the largest logit keeps the largest probability."""
-    gaps = logits.astype(np.float64, copy=False)
-    top = gaps.argmax(axis=1)
-    gaps = gaps - gaps.max(axis=1, keepdims=True)
-    probs = np.exp(beta * gaps)
-    probs /= probs.sum(axis=1, keepdims=True)
-    # Logits that differ in their last digit may round to one probability: add its last digit.
-    tied = np.flatnonzero(probs.argmax(axis=1) != top)
-    probs[tied, top[tied]] = np.nextafter(probs[tied].max(axis=1), 2)
-    return np.asarray(probs)
