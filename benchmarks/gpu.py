@@ -100,7 +100,7 @@ def check(classes: int, device: torch.device) -> None:
                     for at in (device, torch.device("cpu"))
                 )
                 if isinstance(plan, SortedPlan):
-                    pairs = [(there.channel().mass, here.channel().mass)]
+                    pairs = [(there.pooled().mass, here.pooled().mass)]
                 else:
                     pairs = [(there.sums, here.sums)]
                 for a, b in pairs:

@@ -149,7 +149,7 @@ def test_sorted_scores_are_distinct_and_complete(problem: Problem) -> None:
     plan = SortedPlan(Question("top_label", "annotation"))
     scores = plan.empty(problem.probs.shape[1])
     scores.absorb(rows_of(problem))
-    masses = scores.channel()
+    masses = scores.pooled()
     confidence, predicted = problem.probs.max(axis=1), problem.probs.argmax(axis=1)
     agree = problem.counts[np.arange(len(problem)), predicted]
     assert masses.score.tolist() == sorted(set(confidence.tolist()))

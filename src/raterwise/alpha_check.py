@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -254,12 +254,11 @@ class _Means:
         """Return the α0 of a shrinkage α0 / (α0 + 1); infinite where that is 1 or more."""
         with np.errstate(invalid="ignore", divide="ignore"):
             if not np.isfinite(shrinkage(self.values)):
-                return Estimate(name, math.inf, title="Best α0", reference="LH Theorem 1")
-            value, low, high = (_alpha(g) for g in self.ends(shrinkage))
-        return Estimate(name, value, low, high, title="Best α0", reference="LH Theorem 1")
+                return _estimate(name, "Best α0", [math.inf])
+            return _estimate(name, "Best α0", map(_alpha, self.ends(shrinkage)))
 
 
-def _estimate(name: str, title: str, ends: tuple[float, float, float]) -> Estimate:
+def _estimate(name: str, title: str, ends: Iterable[float]) -> Estimate:
     return Estimate(name, *ends, title=title, reference="LH Theorem 1")
 
 

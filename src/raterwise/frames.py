@@ -194,7 +194,9 @@ def as_list(values: Any, name: str = "ids") -> list[Any]:
 def values_of(column: Any) -> Values:
     """Return a column of classes: a narwhals series, or a one-dimensional array."""
     if isinstance(column, np.ndarray):
-        return _of_array(column)
+        dtype = str(column.dtype)
+        numeric = column.dtype.kind in "biuf"
+        return Values(column, kind=dtype) if numeric else _of_objects(column.tolist(), dtype)
     import narwhals.stable.v2 as nw
 
     kind = column.dtype
@@ -217,12 +219,6 @@ def _categories(column: Any) -> tuple[str, ...] | None:
     if type(native).__module__.partition(".")[0] == "polars" or told is None:
         return None
     return tuple(map(str, told))
-
-
-def _of_array(array: Array) -> Values:
-    if array.dtype.kind in "biuf":
-        return Values(array, kind=str(array.dtype))
-    return _of_objects(array.tolist(), str(array.dtype))
 
 
 def _of_objects(objects: Sequence[Any], kind: str) -> Values:

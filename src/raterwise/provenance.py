@@ -45,12 +45,8 @@ def file_record(path: str | Path) -> dict[str, Any]:
     file = Path(path)
     if file.is_dir():
         parts = sorted(part for part in file.rglob("*") if part.is_file())
-        size = sum(part.stat().st_size for part in parts)
-        return {"name": str(path), "files": len(parts), "bytes": size,
-                "sha256": _hash(parts, file) if size <= MOST_HASHED else None}  # fmt: skip
-    size = file.stat().st_size
-    return {"name": str(path), "bytes": size,
-            "sha256": _hash([file]) if size <= MOST_HASHED else None}  # fmt: skip
+        return {"name": str(path), "files": len(parts), **_size_and_hash(parts, file)}
+    return {"name": str(path), **_size_and_hash([file])}
 
 
 def files_of(paths: Iterable[str | Path | None]) -> list[dict[str, Any]]:
@@ -59,15 +55,15 @@ def files_of(paths: Iterable[str | Path | None]) -> list[dict[str, Any]]:
     there = [Path(path) for path in given if Path(path).exists()]
     found = [file_record(path) for path in there[:MOST_LISTED]]
     if more := [path for path in there[MOST_LISTED:] if path.is_file()]:
-        size = sum(path.stat().st_size for path in more)
-        found.append(
-            {"name": f"{len(more)} more files", "files": len(more), "bytes": size,
-             "sha256": _hash(more, None) if size <= MOST_HASHED else None}
-        )  # fmt: skip
+        name = f"{len(more)} more files"
+        found.append({"name": name, "files": len(more), **_size_and_hash(more)})
     return found
 
 
-def _hash(files: Sequence[Path], folder: Path | None = None) -> str:
+def _size_and_hash(files: Sequence[Path], folder: Path | None = None) -> dict[str, Any]:
+    size = sum(file.stat().st_size for file in files)
+    if size > MOST_HASHED:
+        return {"bytes": size, "sha256": None}
     found = hashlib.sha256()
     for file in files:
         if len(files) > 1 or folder is not None:
@@ -76,7 +72,7 @@ def _hash(files: Sequence[Path], folder: Path | None = None) -> str:
         with open(file, "rb") as stream:
             while piece := stream.read(PIECE):
                 found.update(piece)
-    return found.hexdigest()
+    return {"bytes": size, "sha256": found.hexdigest()}
 
 
 def raters_record(rater_ids: Sequence[Hashable] | None) -> str | list[str]:

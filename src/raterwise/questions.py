@@ -389,14 +389,6 @@ def _inside(rows: Rows) -> tuple[FloatArray, FloatArray]:
     return z, np.ones(z.shape)
 
 
-def _positive(rows: Rows) -> tuple[NDArray[Any], FloatArray]:
-    return rows.probs[:, 1:2], _frequencies(rows)[:, 1:2]
-
-
-def _per_class(rows: Rows) -> tuple[NDArray[Any], FloatArray]:
-    return rows.probs, _frequencies(rows)
-
-
 def _disagreement(rows: Rows) -> tuple[FloatArray, FloatArray]:
     assert rows.counts is not None, "disagreement needs two labels per case"
     differ = rows.case_values.get("disagreement")
@@ -406,10 +398,10 @@ def _disagreement(rows: Rows) -> tuple[FloatArray, FloatArray]:
     return differ[:, None], disagreement_frequency(rows.counts)[:, None]
 
 
-_ASK = {
+_ASK: dict[str, Callable[[Rows], tuple[NDArray[Any], FloatArray]]] = {
     "top_label": _top_label,
-    "positive": _positive,
-    "per_class": _per_class,
+    "positive": lambda rows: (rows.probs[:, 1:2], _frequencies(rows)[:, 1:2]),
+    "per_class": lambda rows: (rows.probs, _frequencies(rows)),
     "predicted_class": _top_label,
     "disagreement": _disagreement,
     "confidence": _ranked,

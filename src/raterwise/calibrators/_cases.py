@@ -171,7 +171,8 @@ def read_logits(values: Any, input: str | None) -> Array:
             f"got shape {array.shape}"
         )
     if input == "probs":
-        return _logarithms(array)
+        smallest = np.finfo(array.dtype).smallest_subnormal
+        return np.asarray(np.log(np.maximum(rows_of(array).probs, smallest), dtype=np.float64))
     _check_finite(array)
     if not told:
         _refuse_either(array)
@@ -199,11 +200,6 @@ def log_probabilities(logits: Array, input: str | None) -> FloatArray:
 def probabilities(logits: Array) -> FloatArray:
     """Return softmax(logits) in float64."""
     return np.asarray(softmax(logits.astype(np.float64, copy=False), axis=1))
-
-
-def _logarithms(probs: Array) -> Array:
-    smallest = np.finfo(probs.dtype).smallest_subnormal
-    return np.asarray(np.log(np.maximum(rows_of(probs).probs, smallest), dtype=np.float64))
 
 
 def _refuse_either(array: Array) -> None:
@@ -237,19 +233,14 @@ def _check_finite(logits: Array) -> None:
     )
 
 
-def _as_labels(values: Any, num_classes: int) -> Labels:
-    if isinstance(values, Labels):
-        return values.widened(num_classes)
+def read_labels(values: Any, num_classes: int, cases: int, input: str) -> Labels:
+    """Return the labels of `cases` cases and `num_classes` classes, checked."""
     if values is None:
         raise InvalidInputError(
             "labels: a calibrator requires y to be passed, but the target y is None"
         )
-    return as_labels(values, num_classes)
-
-
-def read_labels(values: Any, num_classes: int, cases: int, input: str) -> Labels:
-    """Return the labels of `cases` cases and `num_classes` classes, checked."""
-    labels = _as_labels(values, num_classes)
+    several = isinstance(values, Labels)
+    labels = values.widened(num_classes) if several else as_labels(values, num_classes)
     if labels.num_classes != num_classes:
         raise InvalidInputError(
             f"labels: must have the classes of {input}; got {labels.num_classes} classes in labels "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -32,6 +33,7 @@ from raterwise.rules import choose, positive_integer
 from raterwise.types import FloatArray
 
 
+@dataclass(eq=False, repr=False)
 class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Estimate the concentration α0 of each case's probabilities from several raters (LH eq 50).
 
@@ -118,28 +120,18 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     DirichletBelief(2 cases, 3 classes)
     """
 
+    l2: float | Literal["cv"] = "cv"
+    penalty: Literal["coefficients", "paper"] = "coefficients"
+    weighting: Literal["paper", "per_case"] = "paper"
+    folds: int = 5
+    seed: int = 0
+    warm_start: bool = False
+    max_iter: int = 1000
+
     # Not metadata: the data themselves, under the names of the field.
     __metadata_request__fit: ClassVar = {"features": UNUSED, "labels": UNUSED, "probs": UNUSED}
     __metadata_request__predict: ClassVar = {"features": UNUSED, "probs": UNUSED}
     __metadata_request__score: ClassVar = {"features": UNUSED, "labels": UNUSED, "probs": UNUSED}
-
-    def __init__(
-        self,
-        l2: float | Literal["cv"] = "cv",
-        penalty: Literal["coefficients", "paper"] = "coefficients",
-        weighting: Literal["paper", "per_case"] = "paper",
-        folds: int = 5,
-        seed: int = 0,
-        warm_start: bool = False,
-        max_iter: int = 1000,
-    ) -> None:
-        self.l2 = l2
-        self.penalty = penalty
-        self.weighting = weighting
-        self.folds = folds
-        self.seed = seed
-        self.warm_start = warm_start
-        self.max_iter = max_iter
 
     def fit(
         self,

@@ -127,15 +127,8 @@ class AlphaCases:
 
     def take(self, rows: Any) -> AlphaCases:
         """Return the chosen rows."""
-        return replace(
-            self,
-            features=self.features[rows],
-            probs=self.probs[rows],
-            counts=self.counts[rows],
-            num_raters=self.num_raters[rows],
-            weights=None if self.weights is None else self.weights[rows],
-            units=self.units[rows],
-        )
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(self, **{name: value[rows] for name, value in given.items()})
 
     @property
     def terms(self) -> CountTerms:

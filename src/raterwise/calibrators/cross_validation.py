@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar, Self
 
@@ -96,6 +97,7 @@ class _CrossValidated(LinearCalibrator):
         """Set the penalties, and return their fit to all cases."""
 
 
+@dataclass(eq=False, repr=False)
 class VectorScalingCV(_CrossValidated):
     """Vector scaling with the penalty of the best cross-validated likelihood (LH F.3).
 
@@ -144,25 +146,17 @@ class VectorScalingCV(_CrossValidated):
     1.0
     """
 
+    bias_l2: Sequence[float] = LH_GRID
+    folds: int = 5
+    seed: int = 0
+    input: Input | None = None
+    max_iter: int = 100
+
     _fitted: ClassVar[dict[str, Any]] = {
         **VectorScaling._fitted,
         "bias_l2_": (),
         "cv_loss_": (None,),
     }
-
-    def __init__(
-        self,
-        bias_l2: Sequence[float] = LH_GRID,
-        folds: int = 5,
-        seed: int = 0,
-        input: Input | None = None,
-        max_iter: int = 100,
-    ) -> None:
-        self.bias_l2 = bias_l2
-        self.folds = folds
-        self.seed = seed
-        self.input = input
-        self.max_iter = max_iter
 
     def _choose(self, cases: CalibrationSet, held_out: list[NDArray[np.bool_]]) -> Minimum:
         grid = _grid("bias_l2", self.bias_l2)
@@ -172,6 +166,7 @@ class VectorScalingCV(_CrossValidated):
         return found
 
 
+@dataclass(eq=False, repr=False)
 class MatrixScalingCV(_CrossValidated):
     """Matrix scaling with the penalties of the best cross-validated likelihood (LH F.3).
 
@@ -219,28 +214,19 @@ class MatrixScalingCV(_CrossValidated):
     (3, 3)
     """
 
+    off_diagonal_l2: Sequence[float] = LH_GRID
+    bias_l2: Sequence[float] = LH_GRID
+    folds: int = 5
+    seed: int = 0
+    input: Input | None = None
+    max_iter: int = 100
+
     _fitted: ClassVar[dict[str, Any]] = {
         **LinearCalibrator._fitted,
         "off_diagonal_l2_": (),
         "bias_l2_": (),
         "cv_loss_": (None, None),
     }
-
-    def __init__(
-        self,
-        off_diagonal_l2: Sequence[float] = LH_GRID,
-        bias_l2: Sequence[float] = LH_GRID,
-        folds: int = 5,
-        seed: int = 0,
-        input: Input | None = None,
-        max_iter: int = 100,
-    ) -> None:
-        self.off_diagonal_l2 = off_diagonal_l2
-        self.bias_l2 = bias_l2
-        self.folds = folds
-        self.seed = seed
-        self.input = input
-        self.max_iter = max_iter
 
     def _choose(self, cases: CalibrationSet, held_out: list[NDArray[np.bool_]]) -> Minimum:
         off_diagonal = _grid("off_diagonal_l2", self.off_diagonal_l2)

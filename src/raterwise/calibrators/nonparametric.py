@@ -26,6 +26,7 @@ from raterwise.types import Array, FloatArray
 STRATEGIES = ("uniform", "quantile")
 
 
+@dataclass(eq=False, repr=False)
 class IsotonicCalibration(Calibrator):
     """Map the probability of each class by isotonic regression (Zadrozny & Elkan 2002).
 
@@ -63,11 +64,10 @@ class IsotonicCalibration(Calibrator):
     array([0. , 0.5, 0.5, 1. ])
     """
 
+    input: Input | None = None
+
     _by_size: ClassVar[bool] = False
     _fitted: ClassVar[dict[str, Any]] = {"thresholds_": CURVES, "values_": CURVES}
-
-    def __init__(self, input: Input | None = None) -> None:
-        self.input = input
 
     def _fit(self, cases: CalibrationSet) -> str | None:
         self.thresholds_, self.values_ = [], []
@@ -86,6 +86,7 @@ class IsotonicCalibration(Calibrator):
         )
 
 
+@dataclass(eq=False, repr=False)
 class HistogramBinning(Calibrator):
     """Replace the probability of each class by the raters' frequency in its bin.
 
@@ -128,18 +129,12 @@ class HistogramBinning(Calibrator):
     array([0.5, 1. ])
     """
 
+    bins: Any = 15
+    strategy: Literal["uniform", "quantile"] = "uniform"
+    input: Input | None = None
+
     _by_size: ClassVar[bool] = False
     _fitted: ClassVar[dict[str, Any]] = {"edges_": CURVES, "values_": CURVES}
-
-    def __init__(
-        self,
-        bins: Any = 15,
-        strategy: Literal["uniform", "quantile"] = "uniform",
-        input: Input | None = None,
-    ) -> None:
-        self.bins = bins
-        self.strategy = strategy
-        self.input = input
 
     def _fit(self, cases: CalibrationSet) -> str | None:
         quantile = choose("strategy", self.strategy, STRATEGIES) == "quantile"
@@ -172,6 +167,7 @@ class HistogramBinning(Calibrator):
         )
 
 
+@dataclass(eq=False, repr=False)
 class BetaCalibration(Calibrator):
     """Map the probability p of each class by the beta family (Kull, Silva Filho & Flach 2017).
 
@@ -214,11 +210,10 @@ class BetaCalibration(Calibrator):
     array([[2., 2.]])
     """
 
-    _fitted: ClassVar[dict[str, Any]] = {"coef_": ("M", 2), "intercept_": ("M",)}
+    input: Input | None = None
+    max_iter: int = 100
 
-    def __init__(self, input: Input | None = None, max_iter: int = 100) -> None:
-        self.input = input
-        self.max_iter = max_iter
+    _fitted: ClassVar[dict[str, Any]] = {"coef_": ("M", 2), "intercept_": ("M",)}
 
     def _fit(self, cases: CalibrationSet) -> str | None:
         most = positive_integer("max_iter", self.max_iter)

@@ -10,6 +10,7 @@ digits every time, no learning rate.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -32,6 +33,7 @@ from raterwise.types import Array, FloatArray
 FORMS = ("full", "diagonal", "fixed_diagonal")
 
 
+@dataclass(eq=False, repr=False)
 class TemperatureScaling(Calibrator):
     """Divide the logits by a temperature, softmax(u / T) (Guo et al. 2017; LH appendix D.1).
 
@@ -78,6 +80,8 @@ class TemperatureScaling(Calibrator):
     array([[0.75, 0.25]])
     """
 
+    input: Input | None = None
+
     _every_class: ClassVar[bool] = False
     _fitted: ClassVar[dict[str, Any]] = {
         "temperature_": (),
@@ -85,9 +89,6 @@ class TemperatureScaling(Calibrator):
         "gradient_norm_": (),
         "n_iter_": (),
     }
-
-    def __init__(self, input: Input | None = None) -> None:
-        self.input = input
 
     def _fit(self, cases: CalibrationSet) -> str | None:
         found = best_inverse_temperature(cases)
@@ -98,7 +99,16 @@ class TemperatureScaling(Calibrator):
         return found.doubt
 
     def _calibrated(self, logits: Array) -> FloatArray:
-        return _tempered(logits, 1 / self.temperature_)
+        """Return softmax(u / T), in which the largest logit keeps the largest probability."""
+        gaps = logits.astype(np.float64, copy=False)
+        top = gaps.argmax(axis=1)
+        gaps = gaps - gaps.max(axis=1, keepdims=True)
+        probs = np.exp(1 / self.temperature_ * gaps)
+        probs /= probs.sum(axis=1, keepdims=True)
+        # Logits that differ in their last digit may round to one probability: add its last digit.
+        tied = np.flatnonzero(probs.argmax(axis=1) != top)
+        probs[tied, top[tied]] = np.nextafter(probs[tied].max(axis=1), 2)
+        return np.asarray(probs)
 
 
 class LinearCalibrator(Calibrator):
@@ -139,6 +149,7 @@ class LinearCalibrator(Calibrator):
         self.n_iter_ = found.iterations
 
 
+@dataclass(eq=False, repr=False)
 class VectorScaling(LinearCalibrator):
     """Scale and shift each logit, softmax(v u + b) (Guo et al. 2017; LH appendix D.1).
 
@@ -182,20 +193,18 @@ class VectorScaling(LinearCalibrator):
     ((3,), True)
     """
 
-    _fitted: ClassVar[dict[str, Any]] = {**LinearCalibrator._fitted, "coef_": ("K",)}
+    bias_l2: float = 0.0
+    input: Input | None = None
+    max_iter: int = 100
 
-    def __init__(
-        self, bias_l2: float = 0.0, input: Input | None = None, max_iter: int = 100
-    ) -> None:
-        self.bias_l2 = bias_l2
-        self.input = input
-        self.max_iter = max_iter
+    _fitted: ClassVar[dict[str, Any]] = {**LinearCalibrator._fitted, "coef_": ("K",)}
 
     def _fit(self, cases: CalibrationSet) -> str | None:
         bias = nonnegative("bias_l2", self.bias_l2)
         return self._solve(cases, diagonal_penalty(cases.num_classes, bias))
 
 
+@dataclass(eq=False, repr=False)
 class MatrixScaling(LinearCalibrator):
     """Map the logits linearly, softmax(W u + b) (Guo et al. 2017; LH appendix D.1).
 
@@ -237,17 +246,10 @@ class MatrixScaling(LinearCalibrator):
     ((3, 3), True)
     """
 
-    def __init__(
-        self,
-        off_diagonal_l2: float = 0.0,
-        bias_l2: float = 0.0,
-        input: Input | None = None,
-        max_iter: int = 100,
-    ) -> None:
-        self.off_diagonal_l2 = off_diagonal_l2
-        self.bias_l2 = bias_l2
-        self.input = input
-        self.max_iter = max_iter
+    off_diagonal_l2: float = 0.0
+    bias_l2: float = 0.0
+    input: Input | None = None
+    max_iter: int = 100
 
     def _fit(self, cases: CalibrationSet) -> str | None:
         off_diagonal = nonnegative("off_diagonal_l2", self.off_diagonal_l2)
@@ -255,6 +257,7 @@ class MatrixScaling(LinearCalibrator):
         return self._solve(cases, full_penalty(cases.num_classes, off_diagonal, bias))
 
 
+@dataclass(eq=False, repr=False)
 class DirichletCalibration(LinearCalibrator):
     """Map log-probabilities linearly, softmax(W ln q + b) (Kull et al. 2019).
 
@@ -302,23 +305,14 @@ class DirichletCalibration(LinearCalibrator):
     3
     """
 
-    _any_origin: ClassVar[bool] = True
+    form: Literal["full", "diagonal", "fixed_diagonal"] = "full"
+    off_diagonal_l2: float = 0.0
+    bias_l2: float = 0.0
+    l2: float = 0.0
+    input: Input | None = None
+    max_iter: int = 100
 
-    def __init__(
-        self,
-        form: Literal["full", "diagonal", "fixed_diagonal"] = "full",
-        off_diagonal_l2: float = 0.0,
-        bias_l2: float = 0.0,
-        l2: float = 0.0,
-        input: Input | None = None,
-        max_iter: int = 100,
-    ) -> None:
-        self.form = form
-        self.off_diagonal_l2 = off_diagonal_l2
-        self.bias_l2 = bias_l2
-        self.l2 = l2
-        self.input = input
-        self.max_iter = max_iter
+    _any_origin: ClassVar[bool] = True
 
     def _fit(self, cases: CalibrationSet) -> str | None:
         form = choose("form", self.form, FORMS)
@@ -389,16 +383,3 @@ def fit_linear(
         start = np.zeros((classes, size))
         start[:, :-1] = beta if size == 2 else beta * np.eye(classes)
     return minimise(LinearLikelihood(logits, cases.targets, penalty), start, most)
-
-
-def _tempered(logits: Array, beta: float) -> FloatArray:
-    """Return softmax(β u), in which the largest logit keeps the largest probability."""
-    gaps = logits.astype(np.float64, copy=False)
-    top = gaps.argmax(axis=1)
-    gaps = gaps - gaps.max(axis=1, keepdims=True)
-    probs = np.exp(beta * gaps)
-    probs /= probs.sum(axis=1, keepdims=True)
-    # Logits that differ in their last digit may round to one probability: add its last digit.
-    tied = np.flatnonzero(probs.argmax(axis=1) != top)
-    probs[tied, top[tied]] = np.nextafter(probs[tied].max(axis=1), 2)
-    return np.asarray(probs)

@@ -30,12 +30,6 @@ TOGETHER = 1 << 17
 FLOAT32_UNIT = unit_in_last_place(np.float32)
 
 
-def sum_by_cell(cell: NDArray[np.int64], term: FloatArray) -> FloatArray:
-    """Sum `term` over the cases of each fine cell."""
-    sums = np.bincount(cell, term, len(fine_cells()) - 1)
-    return sums.astype(np.float64, copy=False)
-
-
 class ScoreCells(NamedTuple):
     """Sums over the cases of each fine cell, d = z - lower edge; add two to merge them.
 
@@ -53,10 +47,6 @@ class ScoreCells(NamedTuple):
     dd: FloatArray  # w d^2
     mud: FloatArray  # w mu d
     mudd: FloatArray  # w mu d^2
-
-    def as_copies(self) -> ScoreCells:
-        """Return the sums that a row for every annotation would have: mass 1, frequency 0 or 1."""
-        return self._replace(cases=self.w, ww=self.w, mumu=self.mu, wmu=self.mu)
 
 
 def score_cells(z: FloatArray, mu: FloatArray, w: FloatArray) -> ScoreCells:
@@ -79,7 +69,7 @@ def _terms(w: FloatArray, mu: FloatArray, d: FloatArray) -> Iterator[FloatArray]
 def add_by_cell(sums: FloatArray, cell: NDArray[np.int64], terms: Iterable[FloatArray]) -> None:
     """Add each of the terms over the cases of each fine cell, in place."""
     for total, term in zip(sums, terms, strict=True):
-        total += sum_by_cell(cell, term)
+        total += np.bincount(cell, term, len(total))
 
 
 def parts_of(cases: int) -> list[slice]:
@@ -171,7 +161,8 @@ def beta_kde_from_cells(
     that is for bandwidths of 1e-5 and more.
     """
     if leave_out == "copy":
-        cells = cells.as_copies()
+        # The sums that a row for every annotation would have: mass 1, frequency 0 or 1.
+        cells = cells._replace(cases=cells.w, ww=cells.w, mumu=cells.mu, wmu=cells.mu)
     if cells.cases.sum() < 2:
         raise UndefinedMetricError(
             "kde_ece: needs at least two cases, to compare one with the others; "

@@ -16,7 +16,8 @@ Computational methods for local regression, Statistics and Computing 1 (1991) 47
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -204,17 +205,10 @@ def _reach(score: FloatArray, mass: FloatArray, at: float, wanted: float, degree
     return least * 1.01 if least > 0 else 1.0  # there is but one score
 
 
-def _first(away: FloatArray, enough: object) -> float:
+def _first(away: FloatArray, enough: Callable[[float], bool]) -> float:
     """Return the first of increasing distances that is enough; infinity where none is."""
-    assert callable(enough)
-    low, high = 0, len(away)
-    while low < high:
-        middle = (low + high) // 2
-        if enough(float(away[middle])):
-            high = middle
-        else:
-            low = middle + 1
-    return float(away[low]) if low < len(away) else float("inf")
+    place = bisect_left(away, True, key=enough)
+    return float(away[place]) if place < len(away) else float("inf")
 
 
 def _local_fit(

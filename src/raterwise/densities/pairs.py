@@ -265,10 +265,8 @@ def canonical_kde(
 
 def _floor(density: float, shift: FloatArray) -> FloatArray:
     """The smallest denominator, relative to exp(shift)."""
-    if density == 0:
-        return np.zeros_like(shift)
-    floor: FloatArray = np.exp(np.minimum(np.log(density) - shift, 700))
-    return floor
+    with np.errstate(divide="ignore"):  # of 0 it is 0
+        return np.asarray(np.exp(np.minimum(np.log(density) - shift, 700)))
 
 
 def _leave_canonical_copy_out(

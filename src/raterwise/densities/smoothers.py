@@ -53,9 +53,3 @@ def gaussian_smoother(z: FloatArray, sigma: float) -> FloatArray:
     images = [2 * k + s * z for k in range(-reach, reach + 1) for s in (1, -1)]
     below = sum(ndtr((edges - image) / sigma) for image in images)
     return np.asarray(np.diff(below, axis=0))
-
-
-def smoothed_squares(deviation: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return Σ_j m_j (d_j / m_j)² / W over the last axis: KDE-ECE with p = 2."""
-    squares = deviation**2 / np.where(weight > 0, weight, 1)
-    return np.asarray(squares.sum(axis=-1) / weight.sum(axis=-1))

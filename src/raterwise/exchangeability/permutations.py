@@ -80,7 +80,8 @@ class Comparison:
 
         raters, columns = len(self.rank), self.deviation.shape[1] - 1
         like, many = alike_pools(self.first, self.flip, self.rater, self.deviation[:, :-1])
-        often = [(pool, number) for pool, number in many if self._is_small(pool)]
+        sizes = np.diff(self.first)
+        often = [(pool, number) for pool, number in many if sizes[pool] <= MOST_TRADING]
         known = np.isin(like, [pool for pool, _ in often])
         first, blocks = _chosen(self.first, ~known)
         flip, rater = self.flip[~known], self.rater[blocks]
@@ -99,9 +100,6 @@ class Comparison:
         for pool, number in often:
             tables += self._traded_often(pool, number, len(seeds), random)
         return self.statistics(tables)
-
-    def _is_small(self, pool: int) -> bool:
-        return int(self.first[pool + 1] - self.first[pool]) <= MOST_TRADING
 
     def _traded_often(
         self, pool: int, number: int, permutations: int, random: np.random.Generator

@@ -77,9 +77,8 @@ def auroc(
     0.8333333333333334
     """
     return measure(
-        "auroc", probs, labels, weights, on_unrated,
-        positive=positive, ordered=ordered, per=per,
-    )  # fmt: skip
+        "auroc", probs, labels, weights, on_unrated, positive=positive, ordered=ordered, per=per
+    )
 
 
 def average_precision(

@@ -194,14 +194,7 @@ def positives_interval(
     low, high = proportion_interval(seen, level)[0], proportion_interval(wide, level)[1]
     if spread > 0 and common > 1 / 2:
         missing = replace(found, value=1 - found.value)
-        low = min(low, 1 - _largest_loss(missing, 1 / (common * cases), level))
+        one = 1 / (common * cases)  # what one more event adds, exponential, on average
+        step, squared = one * found.units, 2 * one**2 * found.units * found.worth
+        low = min(low, 1 - loss_interval(missing, level, step=step, squared_step=squared)[1])
     return low, high
-
-
-def _largest_loss(found: Linearised, one: float, level: float) -> float:
-    """Return the upper end of a loss to which one more event adds `one`, exponential, on average.
-
-    What `loss_interval` is told is what it adds to one unit.
-    """
-    step, squared = one * found.units, 2 * one**2 * found.units * found.worth
-    return loss_interval(found, level, step=step, squared_step=squared)[1]

@@ -74,15 +74,9 @@ class Measure:
         return self.pass_.cases + (self.pass_.facts.outside if self.with_outside else 0)
 
     @property
-    def of_rows(self) -> bool:
-        """Whether whole rows are kept."""
-        grows: bool = self.plan.grows
-        return grows
-
-    @property
     def tabled(self) -> bool:
         """Whether there are tables to resample; rows are not kept for every draw of raters."""
-        return self.plan.tabled and not (self.of_rows and self.pass_.rater_draws is not None)
+        return self.plan.tabled and not (self.plan.grows and self.pass_.rater_draws is not None)
 
     def value(self) -> tuple[float, float | None]:
         """Return the metric on all cases, and a bound on its error where it is approximate."""

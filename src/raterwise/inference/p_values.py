@@ -67,7 +67,7 @@ def _of_signs(measure: Measure) -> float | None:
         return None
     random = np.random.default_rng([pass_.settings.seed, SIGNS])
     signs = random.integers(0, 2, (pass_.settings.resamples, pass_.units), np.int8) * 2 - 1
-    if measure.of_rows:
+    if measure.plan.grows:  # whole rows are kept
         assert row.products is not None
         return p_of_signs(row.products(measure.scores(), measure.own, pass_.units), signs)
     cells, smoother = measure.cells, measure.smoother

@@ -164,7 +164,9 @@ def judge(
         raise InvalidInputError(
             "labels, groups, weights, class_names: belong to the predictions where these are given"
         )
-    sums, asked = _summed(predictions), predictions.labels.num_raters
+    groups, asked = predictions.groups, predictions.labels.num_raters
+    plan, number = DeviationPlan(groups is not None), len(predictions.group_ids) or 1
+    sums = summarise(predictions, [plan], units=groups, num_units=number)[plan]
     about = About(
         predictions.num_classes, predictions.class_names, int(asked.min()), int(asked.max()),
         _patients(predictions),
@@ -178,13 +180,6 @@ def _patients(predictions: Predictions) -> int | None:
         return None
     number = len(np.unique(predictions.groups))
     return None if number == len(predictions) else number
-
-
-def _summed(predictions: Predictions) -> DeviationSums:
-    groups = predictions.groups
-    plan, number = DeviationPlan(groups is not None), len(predictions.group_ids) or 1
-    found: DeviationSums = summarise(predictions, [plan], units=groups, num_units=number)[plan]
-    return found
 
 
 @dataclass(frozen=True)

@@ -114,8 +114,7 @@ def canonical_ece(table: BinTable, *, norm: float = 1) -> Array:
 
 def mce(table: BinTable) -> Array:
     """MCE = max_m |A_m - C_m| over the occupied bins of every channel."""
-    gap = np.abs(table.deviation) / np.where(table.weight > 0, table.weight, 1)
-    return np.asarray(gap.max(axis=(-2, -1)))
+    return np.asarray(_gaps(table).max(axis=(-2, -1)))
 
 
 def rms_ce(table: BinTable) -> Array:

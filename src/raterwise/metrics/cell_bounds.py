@@ -32,6 +32,8 @@ class _Cells(NamedTuple):
     """Σ w (μ - z)(z - mean)."""
     square: FloatArray
     """Σ w (z - mean)²."""
+    squares: FloatArray
+    """Σ w (μ - z)²."""
     gap: FloatArray
     """Σ w |μ - z| at most."""
     tied: NDArray[np.bool_]
@@ -46,13 +48,13 @@ def _cells(sums: CellSums, channel: int) -> _Cells:
     mean = np.clip(d / w, lowest, highest)
     variance = np.clip(dd / w - mean**2, 0, (highest - mean) * (mean - lowest))
     low, high = edge + lowest, np.minimum(edge + highest, 1)
-    # Σ w (μ - z)² from the moments about the edge, and |μ - z| <= μ (1 - z) + (1 - μ) z.
+    # From the moments about the edge, and |μ - z| <= μ (1 - z) + (1 - μ) z.
     squares = mumu - 2 * (mud + edge * mu) + dd + 2 * edge * d + edge**2 * w
     rough = mu * (1 - low) + (w - mu) * high
     gap = np.minimum(rough, np.sqrt(w * np.clip(squares, 0, None)) * (1 + 1e-9) + 1e-12 * w)
     lean = np.where(tied, 0.0, (mud - mean * mu) - (dd - mean * d))
     square = np.where(tied, 0.0, w * variance)
-    return _Cells(w, mu, low, high, edge + mean, lean, square, gap, tied)
+    return _Cells(w, mu, low, high, edge + mean, lean, square, squares, gap, tied)
 
 
 def ends_of_cells(sums: CellSums) -> Iterator[tuple[FloatArray, ...]]:
@@ -306,14 +308,6 @@ def _kernel_of_channel(sums: CellSums, c: int, options: Options) -> tuple[float,
         raise unequal_weights("kernel error")
     if cases < 2:
         return float("nan"), 0.0
-    own = _own_squares(sums, c) * total / cases
+    own = float(cells.squares.sum()) * total / cases
     scale = total**2 * (1 - 1 / cases)
     return (whole - own) / scale, moved / scale
-
-
-def _own_squares(sums: CellSums, c: int) -> float:
-    """Return Σ w (μ - z)² of all cases of a channel, from the moments about the edges."""
-    used = np.flatnonzero(sums.fine[c, :, 1] > 0)
-    _, w, _, mu, mumu, _, d, dd, mud, _ = sums.fine[c, used].T
-    edge = fine_cells()[used]
-    return float((mumu - 2 * (mud + edge * mu) + dd + 2 * edge * d + edge**2 * w).sum())

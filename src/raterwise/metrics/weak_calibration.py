@@ -89,6 +89,8 @@ def calibration_in_the_large(odds: Array, mass: Array, hits: Array) -> Array:
     >>> bool(abs(a) < 1e-12)
     True
     """
+    from scipy.special import expit
+
     total, yes = mass.sum(axis=-1), hits.sum(axis=-1)
     defined = (yes > NOTHING * total) & (total - yes > NOTHING * total)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -100,7 +102,7 @@ def calibration_in_the_large(odds: Array, mass: Array, hits: Array) -> Array:
     low, high = np.where(defined, low, 0), np.where(defined, high, 0)
     a = (low + high) / 2
     for _ in range(MOST_STEPS):
-        p = _sigmoid(a[..., None] + odds)
+        p = expit(a[..., None] + odds)
         excess = yes - (mass * p).sum(axis=-1)
         low, high = np.where(excess >= 0, a, low), np.where(excess <= 0, a, high)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -125,6 +127,8 @@ def recalibration(odds: Array, mass: Array, hits: Array) -> tuple[Array, Array]:
     >>> float(a.round(6)), float(b.round(6))  # log 3 / log 9
     (0.0, 0.5)
     """
+    from scipy.special import expit
+
     mass, hits = near_one(mass, hits)
     total = mass.sum(axis=-1)
     defined = ~separated(mass, hits) & (total > 0)
@@ -136,7 +140,7 @@ def recalibration(odds: Array, mass: Array, hits: Array) -> tuple[Array, Array]:
     u = (odds - centre[..., None]) / spread[..., None]
     a = b = np.zeros(np.shape(total))
     for _ in range(MOST_STEPS):
-        p = _sigmoid(a[..., None] + b[..., None] * u)
+        p = expit(a[..., None] + b[..., None] * u)
         rest, weight = hits - mass * p, mass * p * (1 - p)
         g0, g1 = rest.sum(axis=-1), (rest * u).sum(axis=-1)
         h0, h1, h2 = weight.sum(axis=-1), (weight * u).sum(axis=-1), (weight * u * u).sum(axis=-1)
@@ -171,9 +175,3 @@ def separated(mass: Array, hits: Array) -> NDArray[np.bool_]:
     last_no = last - no[..., ::-1].argmax(axis=-1)
     one_kind = ~(yes.any(axis=-1) & no.any(axis=-1))
     return np.asarray(one_kind | (last_no <= first_yes) | (last_yes <= first_no))
-
-
-def _sigmoid(x: Array) -> Array:
-    from scipy.special import expit
-
-    return np.asarray(expit(x))

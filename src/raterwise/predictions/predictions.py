@@ -263,16 +263,13 @@ class Predictions:
         [0.3, 0.9]
         """
         rows = np.asarray(rows)
+        columns = ("probs", "weights", "groups", "confidence", "draws", "case_raters")
+        given = {name: getattr(self, name) for name in columns}
         return replace(
             self,
-            probs=self.probs[rows],
+            **{name: value[rows] for name, value in given.items() if value is not None},
             labels=self.labels.take(rows),
-            weights=None if self.weights is None else self.weights[rows],
-            groups=None if self.groups is None else self.groups[rows],
             belief=None if self.belief is None else self.belief.take(rows),
-            confidence=None if self.confidence is None else self.confidence[rows],
-            draws=None if self.draws is None else self.draws[rows],
-            case_raters=None if self.case_raters is None else self.case_raters[rows],
             dropped={**self.dropped, **(dropped or {})},
             kept=(np.arange(len(self)) if self.kept is None else self.kept)[rows],
         )

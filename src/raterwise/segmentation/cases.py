@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -299,10 +300,7 @@ def _checked(case: Case, name: str, num_classes: int | None, selection: Selectio
             f"masks: one-hot masks must have {classes} classes; got {masks[0].shape[0]}"
         )
     reverse = _in_reverse(probs, len(spatial))
-
-    def flat(array: Array, leading: int) -> Array:
-        return _flat(array, leading, reverse)
-
+    flat = partial(_flat, reverse=reverse)
     region = _region(case, spatial)
     if selection.boundary_mm is not None or selection.foreground_only:
         from raterwise.segmentation.bands import selected

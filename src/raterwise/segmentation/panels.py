@@ -74,11 +74,6 @@ def names_of(case: Case, masks: int, roster: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def times_of(names: Sequence[str], roster: Sequence[str], panel: Panel) -> Panel:
-    """Return how often each mask, of these raters, counts in a panel of the roster."""
-    return tuple(panel[roster.index(name)] for name in names)
-
-
 def voxels_of(voxels: Voxels, times: Panel) -> Voxels | None:
     """Return the voxels with each mask counted so often; None where none is left."""
     masks = zip(voxels.raters, times, strict=True)

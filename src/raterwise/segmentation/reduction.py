@@ -30,11 +30,6 @@ MOST_BLOCKS = 1024
 """Into how many blocks patients are pooled where there are more."""
 
 
-def _known(patient: Hashable | None) -> str | None:
-    """Return a patient's name as text, 7 and "7" alike, as tables do; None where there is none."""
-    return None if is_missing(patient) else str(patient)
-
-
 def unnamed_patients(case: str) -> InvalidInputError:
     """Return the error about an image without a patient among images that have one."""
     return InvalidInputError(
@@ -78,7 +73,7 @@ class Reduction:
         code: int | None = None,
     ) -> int:
         """Add an image, and return the number of its patient, which may be one given to it."""
-        patient = _known(patient)
+        patient = None if is_missing(patient) else str(patient)  # 7 and "7" alike, as in tables
         if code is None:
             self._check_named(name, patient)
             key = ("image", len(self._names)) if patient is None else ("patient", patient)

@@ -17,7 +17,7 @@ from raterwise.inference.raters import Panel, Panels
 from raterwise.rules import choose
 from raterwise.segmentation.binary import binary_digest, has_binary_digest
 from raterwise.segmentation.cases import Case, Selection, Voxels
-from raterwise.segmentation.panels import names_of, times_of, voxels_of
+from raterwise.segmentation.panels import names_of, voxels_of
 from raterwise.summaries import BinTable
 from raterwise.summaries.digest import Digest, digest_of, merged_in_order
 from raterwise.summaries.facts import Facts
@@ -111,7 +111,7 @@ class ImageRequest:
         known: dict[Panel, Any] = {}  # panels that count the masks of this image alike share one
         found: dict[Panel, Any] = {}
         for panel in panels.different:
-            times = times_of(by, self.raters, panel)
+            times = tuple(panel[self.raters.index(name)] for name in by)
             if times not in known:
                 own = _of_panel(voxels, times, plans)
                 if per_case:

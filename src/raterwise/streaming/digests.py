@@ -199,7 +199,9 @@ def digest_of_parts(
     """
     kept = None
     if checkpoint is not None:
-        about = {"job": asdict(job), "parts": [asdict(p) for p in parts], "sizes": _sizes(parts)}
+        files = dict.fromkeys(part.path for part in parts)
+        sizes = {file: stamp(Path(file)) for file in files}
+        about = {"job": asdict(job), "parts": [asdict(p) for p in parts], "sizes": sizes}
         kept = Checkpoint.open(checkpoint, about)
     function = partial(digest_of_part, job)
     if cluster is not None:
@@ -212,10 +214,6 @@ def digest_of_parts(
     return merged_in_order(
         results_here(parts, function, checkpoint=kept, progress=progress, workers=workers)
     )
-
-
-def _sizes(parts: Sequence[Part]) -> dict[str, tuple[int, int]]:
-    return {file: stamp(Path(file)) for file in dict.fromkeys(part.path for part in parts)}
 
 
 def blocks_of_groups(groups: Iterable[Hashable], seed: int) -> IntArray:

@@ -133,9 +133,8 @@ class StreamColumns:
     @property
     def needed(self) -> list[str]:
         """Every column that is read."""
-        names = [*self.probs, self.label, *self.raters, *self.counts, self.group, self.weight]
-        names += self.subgroups
-        names.append(self.confidence)
+        single = self.label, self.group, self.weight, self.confidence
+        names = [*self.probs, *self.raters, *self.counts, *self.subgroups, *single]
         return list(dict.fromkeys(name for name in names if name is not None))
 
 

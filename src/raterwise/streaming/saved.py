@@ -215,9 +215,7 @@ def _check_seal(
 def _facts_as_dict(facts: Facts) -> dict[str, Any]:
     content = asdict(replace(facts, patients=None, panel=None))
     content["confidences"]["values"] = list(facts.confidences.values.items())
-    if (
-        not facts.rater_names
-    ):  # what is sent to others can be read by versions that know no such fact
+    if not facts.rater_names:  # so that versions that know no such fact read what is sent to them
         del content["rater_names"]
     if facts.patients is not None:
         known = facts.patients

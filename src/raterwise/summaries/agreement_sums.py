@@ -81,10 +81,6 @@ class AgreementSums(TableSummary):
         """The sums over all units."""
         return AgreementTable(self.sums.sum(axis=0))
 
-    def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
-        """Return a metric of these sums, which is exact."""
-        return float(row.over(self.table, options)), None
-
     def nested(self, row: Metric, options: Options) -> FloatArray:
         """Return a metric of the first unit, of the first two, and so on."""
         return np.asarray(row.over(AgreementTable(np.cumsum(self.sums, axis=0)), options))

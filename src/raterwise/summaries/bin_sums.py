@@ -210,10 +210,6 @@ class BinSums(TableSummary):
             return np.asarray(self.sums[..., field].sum(axis=(1, 2)))
         return self.entries.by_unit(field)
 
-    def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
-        """Return a metric of this table, which is exact."""
-        return float(row.over(row.prepare(self, options).table, options)), None
-
     def nested(self, row: Metric, options: Options) -> FloatArray:
         """Return a metric of the first unit, of the first two, and so on."""
         return np.asarray(row.over(BinTable(np.cumsum(self.sums, axis=0)), options))

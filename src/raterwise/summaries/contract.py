@@ -154,6 +154,10 @@ class TableSummary(Summary):
         """Return the table of these units instead."""
         return type(self)(self.plan, units)  # type: ignore[call-arg]
 
+    def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
+        """Return a metric of this table, which is exact."""
+        return float(row.over(row.prepare(self, options).table, options)), None
+
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """Return what a file keeps."""
         return {"sums": self.sums}

@@ -40,7 +40,8 @@ def hashes_of(names: Iterable[Hashable]) -> NDArray[np.uint64]:
 class Patients:
     """How many cases each patient has, whatever the order in which they come.
 
-    >>> both = Patients.of(["a", "b", "a"]) + Patients.of(["b", "c", "b"])
+    >>> codes = np.array([0, 1, 0])
+    >>> both = Patients.of_codes(codes, ["a", "b"]) + Patients.of_codes(codes, ["b", "c"])
     >>> both.number, both.largest
     (3, 3)
     """
@@ -56,11 +57,6 @@ class Patients:
     """In how many summaries they were counted: who is in two of them counts twice."""
 
     @staticmethod
-    def of(names: Iterable[Hashable]) -> Patients:
-        """Return the patients of cases, by their names."""
-        return Patients._counted(hashes_of(names))
-
-    @staticmethod
     def of_codes(codes: NDArray[np.int64], ids: Iterable[Hashable]) -> Patients:
         """Return the patients of cases, by codes and what the codes stand for."""
         cases = np.bincount(codes)
@@ -68,12 +64,9 @@ class Patients:
         return Patients._counted(hashes[cases > 0], cases[cases > 0])
 
     @staticmethod
-    def _counted(
-        hashes: NDArray[np.uint64], cases: NDArray[np.int64] | None = None, *rest: int
-    ) -> Patients:
+    def _counted(hashes: NDArray[np.uint64], cases: NDArray[np.int64], *rest: int) -> Patients:
         known, place = np.unique(hashes, return_inverse=True)
-        weights = np.ones(len(hashes)) if cases is None else cases
-        counts = np.bincount(place, weights, len(known)).astype(np.int64)
+        counts = np.bincount(place, cases, len(known)).astype(np.int64)
         return Patients(known[:MOST_PATIENTS], counts[:MOST_PATIENTS], *rest)
 
     def __eq__(self, other: object) -> bool:

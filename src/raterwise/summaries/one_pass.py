@@ -101,11 +101,6 @@ def _by_stripes(
     return merged
 
 
-def _units(rows: Rows) -> NDArray[np.int64]:
-    assert rows.units is not None
-    return rows.units
-
-
 def _by_summary(
     predictions: Predictions,
     summaries: Sequence[Summary],
@@ -137,7 +132,7 @@ def _by_summary(
         def take_in(i: int, chunks: list[Rows] = chunks) -> None:
             summary, part = shares[i]
             for rows in chunks:
-                own = rows if part is None else rows.take(_units(rows) % parts == part)
+                own = rows if part is None else rows.take(np.asarray(rows.units) % parts == part)
                 summary.absorb(own)
 
         in_threads(take_in, range(len(shares)), threads)

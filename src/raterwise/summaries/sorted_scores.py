@@ -128,8 +128,10 @@ class SortedScores(Summary):
             together = row.growing(self, options)
             if together is not None:
                 return together
-        unit = np.concatenate([piece.units for piece in self.pieces])
-        whole = _joined(self.pieces)
+        z, mu, weights, channel, unit = (
+            _join(self.pieces, name) for name in ("z", "mu", "weights", "channel", "units")
+        )
+        whole = ScoredCases(z, mu, weights, channel=channel)
 
         def on(last: int) -> float:
             part = replace(self, units=1, pieces=(whole.take(unit <= last),))
@@ -158,14 +160,11 @@ class SortedScores(Summary):
         """What was made of these scores already, by the edges of its bins: metrics share it."""
         return {}
 
-    def channel(self, c: int = 0) -> ScoreMasses:
-        """Return the sorted scores of one channel."""
-        return self.pooled(c) if self._without_units else self._masses(c, with_units=True)
-
     def pooled(self, c: int = 0) -> ScoreMasses:
-        """Return the same without the units, which many metrics share."""
+        """Return the sorted scores of one channel without the units, which many metrics share."""
         if c not in self._pooled:
-            self._pooled[c] = self._masses(c, with_units=False)
+            order, score, mass, hits, _ = self.sorted_columns(c)
+            self._pooled[c] = ScoreMasses.in_order(order, score, mass, hits)
         return self._pooled[c]
 
     def cases(self, c: int = 0) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -196,21 +195,14 @@ class SortedScores(Summary):
     def _orders(self) -> dict[int, NDArray[Any]]:
         return {}
 
-    @property
-    def _without_units(self) -> bool:
-        return self.units <= 1 or not any(len(piece.units) for piece in self.pieces)
-
-    def _masses(self, c: int, *, with_units: bool) -> ScoreMasses:
-        order, score, mass, hits, unit = self.sorted_columns(c)
-        return ScoreMasses.in_order(order, score, mass, hits, unit if with_units else None)
-
     def sorted_columns(self, c: int = 0) -> tuple[Any, ...]:
         """Return the order of one channel's cases, and their scores, masses, hits and units.
 
         The order is kept, since sorting is most of the work.
         """
         score, mass, hits, rows = self._columns(c)
-        unit = None if self._without_units else _join(self.pieces, "units")
+        apart = self.units > 1 and any(len(piece.units) for piece in self.pieces)
+        unit = _join(self.pieces, "units") if apart else None
         if rows is not None:
             score, mass, hits = score[rows], mass[rows], hits[rows]
             unit = None if unit is None else unit[rows]
@@ -250,15 +242,6 @@ def _order(score: NDArray[Any], unit: IntArray | None) -> NDArray[Any]:
 
 def _join(pieces: tuple[ScoredCases, ...], name: str) -> NDArray[Any]:
     return np.concatenate([getattr(piece, name) for piece in pieces])
-
-
-def _joined(pieces: tuple[ScoredCases, ...]) -> ScoredCases:
-    return ScoredCases(
-        _join(pieces, "z"),
-        _join(pieces, "mu"),
-        np.concatenate([piece.weights for piece in pieces]),
-        channel=np.concatenate([piece.channel for piece in pieces]),
-    )
 
 
 def _own(scored: ScoredCases) -> ScoredCases:

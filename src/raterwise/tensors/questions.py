@@ -47,13 +47,10 @@ class TensorRows(NamedTuple):
             if bool(keep.all()):
                 return self
 
-        def pick(values: Tensor | None) -> Tensor | None:
-            return None if values is None else values[keep]
-
+        columns = {name: getattr(self, name) for name in ("probs", "classes", "counts", "weights")}
+        kept = {name: values[keep] for name, values in columns.items() if values is not None}
         reading = Reading(self.reading.confidence[keep], self.reading.predicted[keep], -1)
-        return TensorRows(
-            self.probs[keep], reading, pick(self.classes), pick(self.counts), pick(self.weights)
-        )
+        return self._replace(reading=reading, **kept)
 
 
 class Scored(NamedTuple):

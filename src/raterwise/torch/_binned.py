@@ -10,14 +10,13 @@ from torch import Tensor
 
 from raterwise.catalog import find
 from raterwise.errors import UndefinedMetricError
-from raterwise.kernels import _torch as kernels
 from raterwise.questions import Question
 from raterwise.rules import choose
 from raterwise.summaries import BinPlan, BinTable
 from raterwise.tensors.cases import TensorCases, require_raters
 from raterwise.tensors.device import add_cases
 from raterwise.torch._pictures import reliability_diagram
-from raterwise.torch._tables import TableMetric, identity
+from raterwise.torch._tables import TableMetric
 
 
 class BinnedMetric(TableMetric):
@@ -30,9 +29,7 @@ class BinnedMetric(TableMetric):
         row = find(self.metric_name)
         self.options = row.checked(options)
         self.plan: BinPlan = row.plan(self.options)
-        channels = self.plan.question.channels(self.num_classes)
-        bins = len(self.plan.edges) - 1
-        self._add_table("sums", channels, bins, kernels.FIELDS, of=identity(self.plan))
+        self._add_plan("sums", self.plan)
 
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
         add_cases(cases, {self.plan: tables["sums"]}, check=self.validate_args)
@@ -121,9 +118,7 @@ class LabelHistogramLosses(TableMetric):
             "disagreement": BinPlan(Question("disagreement", "case"), bins, 2),
         }
         for name, plan in self.plans.items():
-            channels = plan.question.channels(self.num_classes)
-            bins_of = len(plan.edges) - 1
-            self._add_table(name, channels, bins_of, kernels.FIELDS, of=identity(plan))
+            self._add_plan(name, plan)
 
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
         if self.on_single == "error" and self.validate_args:

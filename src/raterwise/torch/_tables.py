@@ -18,6 +18,7 @@ from raterwise.errors import (
     UndefinedMetricError,
     missing_extra,
 )
+from raterwise.kernels._torch import FIELDS
 from raterwise.labels import Labels
 from raterwise.rules import choose, positive_integer
 from raterwise.summaries import BinPlan
@@ -29,11 +30,6 @@ try:
     from raterwise.torch._merging import refuse_unlike
 except ImportError as error:
     raise missing_extra("raterwise.torch.metrics needs torchmetrics", "torch") from error
-
-
-def identity(plan: BinPlan) -> tuple[object, ...]:
-    """What decides the sums of a plan: the metrics that have it in common may share a table."""
-    return plan.question, plan.least_raters, plan.spread, tuple(float(edge) for edge in plan.edges)
 
 
 class TableMetric(Metric):
@@ -101,6 +97,12 @@ class TableMetric(Metric):
         key = crc32(repr((of, self.ignore_index, self.on_unrated)).encode())
         self._state_names[name] = state = f"{name}_{key:08x}"
         self.add_state(state, torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")
+
+    def _add_plan(self, name: str, plan: BinPlan) -> None:
+        """Add the table of a plan, which metrics that ask the same over the same bins may share."""
+        channels, edges = plan.question.channels(self.num_classes), plan.edges.tolist()
+        of = plan.question, plan.least_raters, plan.spread, tuple(edges)
+        self._add_table(name, channels, len(edges) - 1, FIELDS, of=of)
 
     @property
     def tables(self) -> dict[str, Tensor]:

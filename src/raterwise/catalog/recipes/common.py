@@ -27,7 +27,6 @@ from raterwise.summaries import (
     BinSums,
     BinTable,
     CellSums,
-    KeptSample,
     SamplePlan,
     ScoreMasses,
     SortedPlan,
@@ -244,21 +243,18 @@ def cell_centres(cells: BinTable, c: int = 0) -> tuple[Array, Array]:
 
 def kde_with_bound(summary: Any, options: Options) -> tuple[float, float]:
     """Return the KDE-ECE and a bound on its error, 0 where it is exact; the mean over classes."""
-    if options["question"] == "canonical":
-        return _canonical_kde(summary, with_bandwidth(summary, options)), 0.0
+    from raterwise.densities import pairs
+
     settled = with_bandwidth(summary, options)
+    if options["question"] == "canonical":
+        value = pairs.canonical_kde(
+            *summary.counting, p=options["p"], bandwidth=float(settled["bandwidth"]),
+            leave_out=options["leave_out"], floor=options["floor"],
+        )  # fmt: skip
+        return value, 0.0
     each = [_kde_of_channel(summary, settled, c) for c in range(summary.channels)]
     value, bound = np.mean(each, axis=0)
     return float(value), float(bound)
-
-
-def _canonical_kde(rows: KeptSample, options: Options) -> float:
-    from raterwise.densities import pairs
-
-    return pairs.canonical_kde(
-        *rows.counting, p=options["p"], bandwidth=float(options["bandwidth"]),
-        leave_out=options["leave_out"], floor=options["floor"],
-    )  # fmt: skip
 
 
 def _kde_of_channel(summary: SortedScores, options: Options, c: int) -> tuple[float, float]:
@@ -337,7 +333,8 @@ def kde_norm(table: BinTable, p: int) -> Array:
     """Return the mean of the p-th power of smoothed deviations, over the classes too."""
     if p == 1:
         return calibration.ece(table)
-    return np.asarray(smoothers.smoothed_squares(table.deviation, table.weight).mean(axis=-1))
+    squares = table.deviation**2 / np.where(table.weight > 0, table.weight, 1)
+    return np.asarray((squares.sum(axis=-1) / table.weight.sum(axis=-1)).mean(axis=-1))
 
 
 def smooth_value(summary: SortedScores, options: Options) -> tuple[float, None]:
