@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from rich.console import Console
-from rich.text import Text
 
 from raterwise.beliefs import PointBelief
 from raterwise.cli import model_options, options
@@ -408,11 +407,11 @@ def _show(
     files: Sequence[Path],
 ) -> None:
     console: Console = new_console()
-    console.print(Text(f"Fitted on {known.table.source}: {known.in_words()}", style="bold"))
-    console.print(Text(found.in_words()))
-    console.print(Text(f"Applied to {new.table.source}: {new.in_words()}", style="bold"))
+    console.print(f"Fitted on {known.table.source}: {known.in_words()}", style="bold")
+    console.print(found.in_words())
+    console.print(f"Applied to {new.table.source}: {new.in_words()}", style="bold")
     if comparison is None:
-        console.print(Text("Nothing to compare: the second file has no ratings."))
+        console.print("Nothing to compare: the second file has no ratings.")
     else:
         print_table(difference_table(comparison, "after", "before"), console)
         print_notes(comparison.models["after"], console)

@@ -11,7 +11,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.text import Text
 
 from raterwise.cli import model_options, options
 from raterwise.cli.findings import (
@@ -355,9 +354,9 @@ def _write(
 
 def _print(console: Console, found: Comparison, each: Mapping[str, Comparison]) -> None:
     first = next(iter(found.models.values()))
-    console.print(Text(facts_in_words(first.data), style="bold"))
+    console.print(facts_in_words(first.data), style="bold")
     if told := differences_in_words(found):
-        console.print(Text(told, style="bold"))
+        console.print(told, style="bold")
     print_table(comparison_table(found.models, list(first)), console)
     console.print()
     table = plain_table("metric")
@@ -372,18 +371,15 @@ def _print(console: Console, found: Comparison, each: Mapping[str, Comparison]) 
         cells += [number(d.debiased) if d.debiased is not None else ""]
         cells += [f"[{number(d.low)}, {number(d.high)}]", p_value(d.p_value)]
         cells += [p_value(d.adjusted_p_value), share]
-        table.add_row(*map(Text, cells))
+        table.add_row(*cells)
     print_table(table, console)
     console.print()
     console.print(
-        Text(
-            "corrected: the difference without what chance adds to each error; the interval is "
-            "for it."
-        )
+        "corrected: the difference without what chance adds to each error; the interval is for it."
     )
-    console.print(Text("best: the model that is best in most resamples, and in how many."))
+    console.print("best: the model that is best in most resamples, and in how many.")
     if alike := same_on_these_cases(found):
-        console.print(Text(alike))
+        console.print(alike)
     if each:
         print_differences(each, found, console)
     shared, own = warnings_by_model(found.models)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from rich.console import Console
-from rich.text import Text
 
 from raterwise.catalog import find
 from raterwise.cli import model_options, options
@@ -232,35 +231,33 @@ def _show(
     data: dict[str, Any],
     notes: Sequence[str],
 ) -> None:
-    console.print(Text(facts_in_words(data), style="bold"))
-    table = plain_table("metric")
-    for heading in ("all cases", "total variation", "±"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    console.print(facts_in_words(data), style="bold")
+    table = plain_table("metric", "all cases", "total variation", "±")
     for name, one in named(found).items():
         cells = (one.curve.full, one.variation.mean, one.variation.std)
-        table.add_row(Text(name), *(Text(number(value)) for value in cells))
+        table.add_row(name, *map(number, cells))
     if found:
         print_table(table, console)
-    console.print(Text("total variation: how far a metric moves as cases are taken away"))
+    console.print("total variation: how far a metric moves as cases are taken away")
     if each:
         if found:
-            console.print(Text("These are means over the findings, on the same cases."))
+            console.print("These are means over the findings, on the same cases.")
         _show_findings(console, each)
     console.print()
     if found:
         _show_curves(console, found)
     for note in notes:
-        console.print(Text(note, style="yellow"))
+        console.print(note, style="yellow")
     for metric in dict.fromkeys(one.metric for one in found):
         told = _compared([one for one in found if one.metric == metric])
         if told:
-            console.print(Text(told))
+            console.print(told)
 
 
 def _show_findings(console: Console, each: Mapping[str, Sequence[MetricStability]]) -> None:
     """Print the total variation of every metric of each finding, a line each."""
     console.print()
-    console.print(Text("Total variation by finding", style="bold"))
+    console.print("Total variation by finding", style="bold")
     names = dict.fromkeys((one.metric, one.raters) for found in each.values() for one in found)
     table = plain_table("finding")
     for metric, raters in names:
@@ -271,7 +268,7 @@ def _show_findings(console: Console, each: Mapping[str, Sequence[MetricStability
             f"{number(made[name].mean)} ± {number(made[name].std)}" if name in made else ""
             for name in names
         ]
-        table.add_row(*map(Text, (title, *cells)))
+        table.add_row(title, *cells)
     print_table(table, console)
 
 
@@ -283,8 +280,7 @@ def _show_curves(console: Console, found: Sequence[MetricStability]) -> None:
     for i, size in enumerate(first.sizes):
         # What all cases differ by, in another order, is the last digit of their sums.
         values = [(one.curve.mean[i], round(float(one.curve.std[i]), 12)) for one in found]
-        row = [str(size), *(f"{number(mean)} ± {number(std)}" for mean, std in values)]
-        table.add_row(*map(Text, row))
+        table.add_row(str(size), *(f"{number(mean)} ± {number(std)}" for mean, std in values))
     print_table(table, console)
 
 

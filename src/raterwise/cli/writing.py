@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.text import Text
 
 from raterwise.cli import options
 from raterwise.cli.show import new_console, print_results
@@ -137,7 +136,7 @@ def announce(console: Console, files: Iterable[Path | None]) -> None:
     """Say which files were written; without any, say nothing."""
     names = [str(file) for file in files if file is not None]
     if names:
-        console.print(Text(f"Written: {', '.join(names)}"), soft_wrap=True)
+        console.print(f"Written: {', '.join(names)}", soft_wrap=True)
 
 
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:

@@ -66,10 +66,11 @@ class Findings(NamedTuple):
     def finding(self, i: int) -> Predictions:
         """Return the cases of which somebody rated the i-th finding, with what was said of it."""
         counts = np.stack((self.raters - self.positives, self.positives), axis=2)[:, i]
-        return Predictions.of(
+        found = Predictions.of(
             self.probs[:, i], Labels.from_counts(counts), groups=self.groups,
             weights=self.weights, on_unrated="drop",
         )  # fmt: skip
+        return found.without_absent_patients()
 
     def take(self, rows: Array) -> Findings:
         """Return the findings of the chosen cases, in the order chosen."""
