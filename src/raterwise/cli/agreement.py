@@ -11,7 +11,6 @@ from rich.console import Console
 from raterwise.cli import options
 from raterwise.cli.options import RATINGS, in_panel
 from raterwise.cli.show import (
-    cases,
     interval,
     new_console,
     number,
@@ -27,7 +26,7 @@ from raterwise.io.files import write_text_atomically
 from raterwise.io.ratings import RatedTable, read_rated
 from raterwise.rater_agreement import RaterAgreement, rater_agreement
 from raterwise.report.pages import agreement_page
-from raterwise.report.words import natural
+from raterwise.report.words import counted_in_words, natural
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -184,7 +183,9 @@ def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:
     if table.scale == "nominal" and len(table.class_names) > 2:  # of two, all α are the same
         console.print("The classes have no known order: --class-names a,b,c adds the ordinal α.")
     if found.single:
-        console.print(f"Left out: {cases(found.single)} with fewer than two ratings.")
+        console.print(
+            f"Left out: {counted_in_words(found.single, 'case')} with fewer than two ratings."
+        )
     print_warnings(table.ratings.notes, console)
     console.print(_exchangeable(found))
     if found.raters:

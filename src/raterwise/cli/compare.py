@@ -85,7 +85,7 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         help="One file per model, of the same cases: predictions (CSV, Parquet, Arrow, NPZ), or "
-        "results (JSON) that raterwise evaluate --out wrote.",
+        "results (JSON) that raterwise evaluate --out wrote."
     ),
 ]
 Names = Annotated[
@@ -93,7 +93,7 @@ Names = Annotated[
 ]
 Outs = Annotated[
     list[Path] | None,
-    in_panel(OUTPUT, "Write everything to this .json or .html file; may be repeated.", "--out"),
+    in_panel(OUTPUT, "Write everything to this .json or .html file; may be repeated."),
 ]
 CsvFile = Annotated[Path | None, in_panel(OUTPUT, "Write the differences to this file.", "--csv")]
 LatexFile = Annotated[Path | None, in_panel(OUTPUT, "Write a LaTeX table.")]
@@ -225,13 +225,10 @@ def _of_tables(
     asked: Mapping[str, Any],
 ) -> Comparison:
     """Return the comparison of tables of exclusive classes."""
-    models = read_models(files, titles, ratings, tables, draws)
-    found = compared(
-        models.probs, models.labels, groups=models.groups, class_names=models.class_names,
-        weights=models.weights, confidence=models.confidence, outside=models.outside, **asked,
-    )  # fmt: skip
+    models, notes = read_models(files, titles, ratings, tables, draws)
+    found = compared(**models, **asked)
     each = found.models.items()
-    return replace(found, models={name: with_notes(one, models.notes) for name, one in each})
+    return replace(found, models={name: with_notes(one, notes) for name, one in each})
 
 
 def _of_findings(

@@ -80,7 +80,6 @@ def demo(
     html: Annotated[
         Path | None,
         typer.Option(
-            "--html",
             help=f"Write the report to this file. Default: {REPORT}, or report.html in --out.",
             show_default=False,
         ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -18,7 +17,7 @@ from raterwise.catalog import CATALOG
 from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import counted_in_words, facts_in_words, level_of
+from raterwise.report.words import counted_in_words, facts_in_words, level_of, titles_by
 from raterwise.results import Estimate, Results, left_out
 
 ROOM_FOR_MEANINGS = 120
@@ -79,11 +78,6 @@ def interval(estimate: Estimate, digits: int = 4) -> str:
     if estimate.low is None or estimate.high is None:
         return ""
     return f"[{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
-
-
-def cases(count: int) -> str:
-    """Return "1 case", "2 cases"."""
-    return counted_in_words(count, "case")
 
 
 def print_results(results: Results, console: Console | None = None) -> None:
@@ -221,8 +215,9 @@ def print_notes(results: Results, console: Console) -> None:
 
         note_findings(results, console)
     else:
-        for dropped, titles in titles_by((e.dropped or None, e.title) for e in results.values()):
-            counted = f"{dropped} voxels" if "voxels" in results.data else cases(dropped)
+        for dropped, titles in titles_by((e.dropped, e.title) for e in results.values()):
+            counted = counted_in_words(dropped, "case")
+            counted = f"{dropped} voxels" if "voxels" in results.data else counted
             console.print(f"left out: {counted} with too few raters for {titles}")
         for reason, titles in titles_by((e.undefined, e.title) for e in results.values()):
             console.print(f"undefined: {titles}: {as_options(reason)}", style="yellow")
@@ -233,15 +228,6 @@ def print_warnings(warnings: Iterable[str], console: Console, of: str = "") -> N
     """Print warnings, a line each; `of` is what they are about, "model: "."""
     for warning in warnings:
         console.print(f"warning: {of}{as_options(warning)}", style="yellow")
-
-
-def titles_by(pairs: Iterable[tuple[Any, str]]) -> Iterable[tuple[Any, str]]:
-    """Return each key with the titles that share it; a key of None is nobody's."""
-    grouped: dict[Any, list[str]] = {}
-    for key, title in pairs:
-        if key is not None:
-            grouped.setdefault(key, []).append(title)
-    return [(key, ", ".join(titles)) for key, titles in grouped.items()]
 
 
 def comparison_table(columns: Mapping[str, Results], metrics: Iterable[str]) -> Table:

@@ -10,13 +10,11 @@ from rich.text import Text
 
 from raterwise.cli.show import (
     ROOM_FOR_MEANINGS,
-    cases,
     interval,
     number,
     plain_table,
     print_table,
     print_warnings,
-    titles_by,
 )
 from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison, Difference
@@ -28,6 +26,7 @@ from raterwise.report.findings import (
     verdicts_by_finding,
 )
 from raterwise.report.key_figures import names_of_differences, names_of_figures
+from raterwise.report.words import counted_in_words, titles_by
 from raterwise.results import Results, left_out
 
 
@@ -69,9 +68,8 @@ def note_findings(results: Results, console: Console) -> None:
         console.print(f"left out: {left_out(reason, count)} of {titles}")
     few = {(e.dropped, title): None for title, r in each for e in r.values() if e.dropped}
     for dropped, titles in titles_by(few):
-        console.print(
-            f"left out: {cases(dropped)} with too few raters for some metrics of {titles}"
-        )
+        counted = counted_in_words(dropped, "case")
+        console.print(f"left out: {counted} with too few raters for some metrics of {titles}")
     for name, e in results.items():
         absent = {title: r[name].undefined for title, r in each if r[name].value is None}
         if absent:

@@ -65,7 +65,7 @@ def choice(label: str, names: Iterable[str], place: str, drawn: str) -> Html:
     )
 
 
-def figure(chart: Any, caption: Any, table: Html | None) -> Html:
+def figure(chart: Any, caption: Any, table: Html | None = None) -> Html:
     """Return a chart with its caption, and the numbers behind it for whoever wants them."""
     return el("figure", chart, el("figcaption", caption), None if table is None else behind(table))
 
