@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -201,13 +201,12 @@ def _read_wide(file: TableFile, names: tuple[str, ...], told: TableColumns) -> F
     by_reader = np.full((table.num_rows, len(names), len(readers)), -1, np.int8)
     for i, name in enumerate(names):
         if name in counts:
-            seen, looked = (_whole(table, column, file) for column in counts[name])
+            seen, looked = (as_whole_numbers(table.column(c), file.where(c)) for c in counts[name])
             positives[:, i], raters[:, i] = seen, looked
             _refuse_too_many(seen, looked, counts[name], file, ids)
             continue
         for column in answers[name]:
-            where = f"{file.name}: column {column!r}"
-            said = as_yes_or_no(table.column(column), where, told.missing)
+            said = as_yes_or_no(table.column(column), file.where(column), told.missing)
             positives[:, i] += said == 1
             raters[:, i] += said >= 0
             by_reader[:, i, readers.index(who[column])] = said
@@ -292,10 +291,6 @@ def _finding_of(rest: str, names: Sequence[str], *, alone: bool) -> str | None:
     """
     fits = [n for n in names if rest == n or (not alone and rest.endswith(f"_{n}"))]
     return max(fits, key=len) if fits else None
-
-
-def _whole(table: Any, column: str, file: TableFile) -> Counts:
-    return as_whole_numbers(table.column(column), f"{file.name}: column {column!r}")
 
 
 def _refuse_too_many(
