@@ -25,7 +25,7 @@ from typer.testing import CliRunner, Result
 
 import raterwise
 from raterwise.cli import app
-from raterwise.cli.show import print_results
+from raterwise.cli.show import comparison_table, new_console, print_results, print_table
 from raterwise.cli.stability_curves import one_rater_each
 from raterwise.labels import Labels
 from raterwise.progress_bar import ProgressBar
@@ -270,11 +270,14 @@ def test_names_with_brackets_are_shown_as_they_are() -> None:
     """Square brackets, which the terminal library reads as markup, reach the reader."""
     estimate = Estimate("x", 1e-6, title="[bold]x[/bold]", group="[red]", meaning="[/]")
     data = {"cases": 1, "classes": 2, "ratings": 1, "raters": {"min": 1, "max": 1}}
-    console = Console(file=io.StringIO(), width=150)
-    print_results(Results({"x": estimate}, data), console)
-    assert isinstance(console.file, io.StringIO)
-    shown = console.file.getvalue()
+    console, file = new_console(), io.StringIO()
+    console.file = file
+    results = Results({"x": estimate}, data)
+    print_results(results, console)
+    print_table(comparison_table({"[blue]": results}, ["x"]), console)
+    shown = file.getvalue()
     assert "[bold]x[/bold]" in shown and "[red]" in shown and "[/]" in shown
+    assert "[blue]" in shown, "in a heading, too"
     assert "< 0.0001" in shown
 
 

@@ -7,12 +7,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from raterwise.cli import options
 from raterwise.cli.options import RATINGS, in_panel
 from raterwise.cli.show import (
-    cases,
     interval,
     new_console,
     number,
@@ -28,7 +26,7 @@ from raterwise.io.files import write_text_atomically
 from raterwise.io.ratings import RatedTable, read_rated
 from raterwise.rater_agreement import RaterAgreement, rater_agreement
 from raterwise.report.pages import agreement_page
-from raterwise.report.words import natural
+from raterwise.report.words import counted_in_words, natural
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -173,24 +171,23 @@ def _facts(table: RatedTable, found: RaterAgreement) -> str:
 
 
 def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:
-    console.print(Text(f"{table.ratings.source}: {_facts(table, found)}", style="bold"))
-    shown = plain_table("agreement")
-    shown.add_column("value", justify="right", no_wrap=True)
+    console.print(f"{table.ratings.source}: {_facts(table, found)}", style="bold")
+    shown = plain_table("agreement", "value")
     shown.add_column(f"{100 * found.level:g}% interval", no_wrap=True)
     for name, estimate in found.estimates.items():
         value = "undefined" if estimate.value is None else number(estimate.value)
-        shown.add_row(Text(TITLES[name]), Text(value), Text(interval(estimate)))
+        shown.add_row(TITLES[name], value, interval(estimate))
     print_table(shown, console)
     for reason in dict.fromkeys(e.undefined for e in found.estimates.values() if e.undefined):
-        console.print(Text(f"undefined: {reason}", style="yellow"))
+        console.print(f"undefined: {reason}", style="yellow")
     if table.scale == "nominal" and len(table.class_names) > 2:  # of two, all α are the same
-        console.print(
-            Text("The classes have no known order: --class-names a,b,c adds the ordinal α.")
-        )
+        console.print("The classes have no known order: --class-names a,b,c adds the ordinal α.")
     if found.single:
-        console.print(Text(f"Left out: {cases(found.single)} with fewer than two ratings."))
+        console.print(
+            f"Left out: {counted_in_words(found.single, 'case')} with fewer than two ratings."
+        )
     print_warnings(table.ratings.notes, console)
-    console.print(Text(_exchangeable(found)))
+    console.print(_exchangeable(found))
     if found.raters:
         print_table(_raters_table(table, found), console)
 
@@ -205,11 +202,9 @@ def _exchangeable(found: RaterAgreement) -> str:
 
 def _raters_table(table: RatedTable, found: RaterAgreement) -> Any:
     """Return a line per rater: what they say, and how often another one says it too."""
-    shown = plain_table("rater")
     names = table.class_names
     columns = names if len(names) <= MOST_CLASSES else ()
-    for heading in ("ratings", "agree", *columns, "differs most on", "", "p"):
-        shown.add_column(heading, justify="right", no_wrap=True)
+    shown = plain_table("rater", "ratings", "agree", *columns, "differs most on", "", "p")
     for one in sorted(found.raters, key=lambda rater: natural(rater.rater)):
         agree = "" if one.agreement is None else f"{one.agreement:.1%}"
         most, by = "", ""
@@ -221,5 +216,5 @@ def _raters_table(table: RatedTable, found: RaterAgreement) -> Any:
         p = "" if one.adjusted_p_value is None else p_value(one.adjusted_p_value)
         cells = [str(one.rater), f"{one.ratings:,}", agree]
         cells += [f"{one.shares[name]:.1%}" for name in columns]
-        shown.add_row(*map(Text, (*cells, most, by, p)))
+        shown.add_row(*cells, most, by, p)
     return shown

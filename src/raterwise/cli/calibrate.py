@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from rich.console import Console
-from rich.text import Text
 
 from raterwise.beliefs import PointBelief
 from raterwise.cli import model_options, options
@@ -105,11 +104,8 @@ class Calibrated:
         words = []
         if self.calibrator is not None:
             name = type(self.calibrator).__name__
-            fitted = {
-                "temperature": getattr(self.calibrator, "temperature_", None),
-                "bias_l2": getattr(self.calibrator, "bias_l2_", None),
-                "off_diagonal_l2": getattr(self.calibrator, "off_diagonal_l2_", None),
-            }
+            keys = ("temperature", "bias_l2", "off_diagonal_l2")
+            fitted = {key: getattr(self.calibrator, f"{key}_", None) for key in keys}
             parts = [f"{key} {value:.4g}" for key, value in fitted.items() if value is not None]
             words.append(f"{name} ({', '.join(parts)})" if parts else name)
         if self.alpha is not None:
@@ -124,7 +120,7 @@ def calibrate(
     asked: Asked,
     drawn: Drawn,
     tables: TableOptions,
-    out: Annotated[Path, in_panel(OUTPUT, "Folder for the output; made if needed.", "--out")],
+    out: Annotated[Path, in_panel(OUTPUT, "Folder for the output; made if needed.")],
     fit: model_options.FitFile = None,
     apply: model_options.ApplyFile = None,
     fit_samples: model_options.FitSamples = None,
@@ -264,17 +260,14 @@ def _overlap(known: Cases, new: Cases, *, same: bool, allowed: bool) -> dict[str
     ]
     if same and not said:
         said = ["the file itself"]
+    again, warnings = " and ".join(said), []
     if said and not allowed:
         raise InvalidInputError(
-            f"--fit and --apply: must be of different cases and patients; in both are "
-            f"{' and '.join(said)}; --allow-overlap continues, and the calibrator looks better "
-            "than it is"
+            f"--fit and --apply: must be of different cases and patients; in both are {again}; "
+            "--allow-overlap continues, and the calibrator looks better than it is"
         )
-    warnings = (
-        [f"in both files: {' and '.join(said)}; the difference looks better than it is"]
-        if said
-        else []
-    )
+    if said:
+        warnings.append(f"in both files: {again}; the difference looks better than it is")
     if cases is None and patients is None:
         warnings.append("neither cases nor patients have names, so overlap could not be checked")
     shared = {what: None if names is None else list(names) for what, names in both.items()}
@@ -318,7 +311,8 @@ def _calibrated(
         by_patient = {"groups": groups} if type(calibrator).__name__.endswith("CV") else {}
         calibrator.fit(*each_draw(scores, labels, weights, by_patient), **by_patient)
         before, after = (
-            _as_belief(calibrator.predict_proba(given)) for given in (scores, new.scores)
+            PointBelief(found) if isinstance(found, np.ndarray) else found
+            for found in map(calibrator.predict_proba, (scores, new.scores))
         )
     if not alpha:
         return Calibrated(calibrator, None, after.mean, after if new.ensemble else None)
@@ -329,10 +323,6 @@ def _calibrated(
     model.fit(features, labels, probs=before, sample_weight=weights, groups=groups)
     belief = model.predict(new.features, probs=after)
     return Calibrated(calibrator, model, belief.mean, belief)
-
-
-def _as_belief(found: Any) -> Any:
-    return PointBelief(found) if isinstance(found, np.ndarray) else found
 
 
 def _new_calibrator(method: str, cross_validate: bool, alpha: bool, input: str) -> Any:
@@ -408,11 +398,11 @@ def _show(
     files: Sequence[Path],
 ) -> None:
     console: Console = new_console()
-    console.print(Text(f"Fitted on {known.table.source}: {known.in_words()}", style="bold"))
-    console.print(Text(found.in_words()))
-    console.print(Text(f"Applied to {new.table.source}: {new.in_words()}", style="bold"))
+    console.print(f"Fitted on {known.table.source}: {known.in_words()}", style="bold")
+    console.print(found.in_words())
+    console.print(f"Applied to {new.table.source}: {new.in_words()}", style="bold")
     if comparison is None:
-        console.print(Text("Nothing to compare: the second file has no ratings."))
+        console.print("Nothing to compare: the second file has no ratings.")
     else:
         print_table(difference_table(comparison, "after", "before"), console)
         print_notes(comparison.models["after"], console)

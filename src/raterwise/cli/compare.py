@@ -11,7 +11,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.text import Text
 
 from raterwise.cli import model_options, options
 from raterwise.cli.findings import (
@@ -86,7 +85,7 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         help="One file per model, of the same cases: predictions (CSV, Parquet, Arrow, NPZ), or "
-        "results (JSON) that raterwise evaluate --out wrote.",
+        "results (JSON) that raterwise evaluate --out wrote."
     ),
 ]
 Names = Annotated[
@@ -94,7 +93,7 @@ Names = Annotated[
 ]
 Outs = Annotated[
     list[Path] | None,
-    in_panel(OUTPUT, "Write everything to this .json or .html file; may be repeated.", "--out"),
+    in_panel(OUTPUT, "Write everything to this .json or .html file; may be repeated."),
 ]
 CsvFile = Annotated[Path | None, in_panel(OUTPUT, "Write the differences to this file.", "--csv")]
 LatexFile = Annotated[Path | None, in_panel(OUTPUT, "Write a LaTeX table.")]
@@ -226,13 +225,10 @@ def _of_tables(
     asked: Mapping[str, Any],
 ) -> Comparison:
     """Return the comparison of tables of exclusive classes."""
-    models = read_models(files, titles, ratings, tables, draws)
-    found = compared(
-        models.probs, models.labels, groups=models.groups, class_names=models.class_names,
-        weights=models.weights, confidence=models.confidence, outside=models.outside, **asked,
-    )  # fmt: skip
+    models, notes = read_models(files, titles, ratings, tables, draws)
+    found = compared(**models, **asked)
     each = found.models.items()
-    return replace(found, models={name: with_notes(one, models.notes) for name, one in each})
+    return replace(found, models={name: with_notes(one, notes) for name, one in each})
 
 
 def _of_findings(
@@ -355,9 +351,9 @@ def _write(
 
 def _print(console: Console, found: Comparison, each: Mapping[str, Comparison]) -> None:
     first = next(iter(found.models.values()))
-    console.print(Text(facts_in_words(first.data), style="bold"))
+    console.print(facts_in_words(first.data), style="bold")
     if told := differences_in_words(found):
-        console.print(Text(told, style="bold"))
+        console.print(told, style="bold")
     print_table(comparison_table(found.models, list(first)), console)
     console.print()
     table = plain_table("metric")
@@ -372,18 +368,15 @@ def _print(console: Console, found: Comparison, each: Mapping[str, Comparison]) 
         cells += [number(d.debiased) if d.debiased is not None else ""]
         cells += [f"[{number(d.low)}, {number(d.high)}]", p_value(d.p_value)]
         cells += [p_value(d.adjusted_p_value), share]
-        table.add_row(*map(Text, cells))
+        table.add_row(*cells)
     print_table(table, console)
     console.print()
     console.print(
-        Text(
-            "corrected: the difference without what chance adds to each error; the interval is "
-            "for it."
-        )
+        "corrected: the difference without what chance adds to each error; the interval is for it."
     )
-    console.print(Text("best: the model that is best in most resamples, and in how many."))
+    console.print("best: the model that is best in most resamples, and in how many.")
     if alike := same_on_these_cases(found):
-        console.print(Text(alike))
+        console.print(alike)
     if each:
         print_differences(each, found, console)
     shared, own = warnings_by_model(found.models)

@@ -12,7 +12,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.text import Text
 
 from raterwise.beliefs import DirichletBelief
 from raterwise.cli.report import open_in_browser, paired
@@ -81,7 +80,6 @@ def demo(
     html: Annotated[
         Path | None,
         typer.Option(
-            "--html",
             help=f"Write the report to this file. Default: {REPORT}, or report.html in --out.",
             show_default=False,
         ),
@@ -126,9 +124,9 @@ def demo(
     announce(console, (alone,))
     console.print()
     if failed:
-        console.print(Text(f"No report was written: {failed}", style="yellow"))
+        console.print(f"No report was written: {failed}", style="yellow")
         return
-    console.print(Text(f"Report: {page.resolve()}"), soft_wrap=True)
+    console.print(f"Report: {page.resolve()}", soft_wrap=True)
     if show:
         open_in_browser(page)
 
@@ -227,8 +225,8 @@ def _ask_to_replace(folder: Path, *, force: bool) -> None:
 
 
 def _print_story(console: Console, data: LidcDemo, everybody: Results, single: Results) -> None:
-    console.print(Text("How likely is this lung nodule malignant? LIDC-IDRI", style="bold"))
-    console.print(Text(facts_in_words(everybody.data)))
+    console.print("How likely is this lung nodule malignant? LIDC-IDRI", style="bold")
+    console.print(facts_in_words(everybody.data))
     console.print()
     print_table(
         comparison_table({"every rater": everybody, "one rater, at random": single}, SHOWN), console
@@ -239,16 +237,14 @@ def _print_story(console: Console, data: LidcDemo, everybody: Results, single: R
     ]
     if narrower:
         console.print(
-            Text(
-                f"On the same cases, every rater's labels make the intervals "
-                f"{1 - float(np.median(narrower)):.0%} shorter (median of {len(narrower)} metrics)."
-            )
+            f"On the same cases, every rater's labels make the intervals "
+            f"{1 - float(np.median(narrower)):.0%} shorter (median of {len(narrower)} metrics)."
         )
     only = [e.title for e in single.values() if e.value is None]
-    console.print(Text(f"One rater per case cannot tell us: {', '.join(only)}."))
+    console.print(f"One rater per case cannot tell us: {', '.join(only)}.")
     print_notes(everybody, console)
     console.print()
-    console.print(Text(f"Data: {data.citation}\nLicence: {data.licence}", style="dim"))
+    console.print(f"Data: {data.citation}\nLicence: {data.licence}", style="dim")
 
 
 def width(estimate: Estimate) -> float:
@@ -293,5 +289,5 @@ def _print_command(
     command += ["--out", str(results)]
     console.print()
     announce(console, files)
-    console.print(Text("To make the same results from the tables:"))
-    console.print(Text(" ".join(map(quoted, command))), soft_wrap=True)
+    console.print("To make the same results from the tables:")
+    console.print(" ".join(map(quoted, command)), soft_wrap=True)

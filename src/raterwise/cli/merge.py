@@ -11,7 +11,7 @@ import typer
 
 from raterwise.cli import options
 from raterwise.cli.writing import Files
-from raterwise.errors import InvalidInputError, MergeError
+from raterwise.errors import MergeError
 from raterwise.inference.settings import Settings
 from raterwise.io.damaged import making_sense
 from raterwise.io.sources import matching_files
@@ -53,7 +53,7 @@ def merge(
     Settings(resamples, level)  # which says at once what cannot be
     read = matching_files(summaries)
     with making_sense(*summaries):
-        digest, about, sources, notes = merged_files(summaries)
+        digest, about, sources, notes = merged_files(read)
         request = request_of_header(about, resamples=resamples, level=level)
         with files.progress() as report:
             levels = about.get("subgroup_metrics")
@@ -65,9 +65,8 @@ def merge(
     files.deliver(results, read, save_summary)
 
 
-def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any], list[str], list[str]]:
+def merged_files(files: Sequence[Path]) -> tuple[Any, dict[str, Any], list[str], list[str]]:
     """Return the sum of saved summaries, the options they share, what was added up, and notes."""
-    files = matching_files(paths)
     total: Any = None
     number = 0
     about: dict[str, Any] = {}
@@ -97,8 +96,6 @@ def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any], list[str],
             total = total + digest
         except MergeError as error:
             raise MergeError(f"{files[0].name} and {file.name}: {error}") from error
-    if total is None:
-        raise InvalidInputError("summaries: must be at least one file; got none")
     facts = total.facts
     merged = replace(facts, fingerprint=replace(facts.fingerprint, summaries=number))
     return replace(total, facts=merged), about, list(owner), notes

@@ -32,15 +32,12 @@ SamplesFile = Annotated[
     in_panel(
         MODEL,
         "NPZ file with the draws of an ensemble: samples (S, N, K).",
-        "--samples",
         is_eager=True,  # PREDICTIONS must know whether there are draws
     ),
 ]
 MemberFiles = Annotated[
     list[Path] | None,
-    in_panel(
-        MODEL, "Or one table per draw, joined by id. May be repeated.", "--member", is_eager=True
-    ),
+    in_panel(MODEL, "Or one table per draw, joined by id. May be repeated.", is_eager=True),
 ]
 ConfidenceColumn = Annotated[
     str | None,
@@ -48,29 +45,21 @@ ConfidenceColumn = Annotated[
 ]
 OutsideFile = Annotated[
     Path | None,
-    typer.Option(
-        "--outside",
-        help="Out-of-distribution cases: their probabilities, or --confidence-column.",
-    ),
+    typer.Option(help="Out-of-distribution cases: their probabilities, or --confidence-column."),
 ]
 SamplesByModel = Annotated[
     list[str] | None,
-    in_panel(MODEL, "NAME=FILE: an NPZ file with the draws of a model. Repeated.", "--samples"),
+    in_panel(MODEL, "NAME=FILE: an NPZ file with the draws of a model. Repeated."),
 ]
 MembersByModel = Annotated[
     list[str] | None,
-    in_panel(
-        MODEL,
-        "NAME=FILE: or a table for each draw of a model, joined by id. Repeated.",
-        "--member",
-    ),
+    in_panel(MODEL, "NAME=FILE: or a table for each draw of a model, joined by id. Repeated."),
 ]
 OutsideByModel = Annotated[
     list[str] | None,
     typer.Option(
-        "--outside",
         help="NAME=FILE: what a model says of out-of-distribution cases, as in raterwise evaluate. "
-        "Of every model.",
+        "Of every model."
     ),
 ]
 FitSamples = Annotated[
@@ -80,20 +69,18 @@ FitSamples = Annotated[
 ApplySamples = Annotated[Path | None, in_panel(MODEL, "NPZ with the draws to calibrate.")]
 FitMembers = Annotated[
     list[Path] | None,
-    in_panel(MODEL, "Or one table per draw to fit on. May be repeated.", "--fit-member"),
+    in_panel(MODEL, "Or one table per draw to fit on. May be repeated."),
 ]
 ApplyMembers = Annotated[
     list[Path] | None,
-    in_panel(MODEL, "Or one table per draw to calibrate. May be repeated.", "--apply-member"),
+    in_panel(MODEL, "Or one table per draw to calibrate. May be repeated."),
 ]
 
 FitFile = Annotated[
     Path | None,
-    typer.Option("--fit", help="Predictions to fit on: CSV, Parquet, Arrow or NPZ."),
+    typer.Option(help="Predictions to fit on: CSV, Parquet, Arrow or NPZ."),
 ]
-ApplyFile = Annotated[
-    Path | None, typer.Option("--apply", help="Predictions of other cases, to calibrate.")
-]
+ApplyFile = Annotated[Path | None, typer.Option(help="Predictions of other cases, to calibrate.")]
 FitRatings = Annotated[Path | None, typer.Option(help="Ratings of the cases in --fit.")]
 ApplyRatings = Annotated[
     Path | None,
@@ -101,9 +88,7 @@ ApplyRatings = Annotated[
 ]
 Input = Annotated[
     Literal["probs", "logits"],
-    in_panel(
-        MODEL, "What the files hold: probabilities, or logits (see --logit-prefix).", "--input"
-    ),
+    in_panel(MODEL, "What the files hold: probabilities, or logits (see --logit-prefix)."),
 ]
 LogitPrefix = Annotated[
     str, in_panel(MODEL, "Prefix of the logit columns; the class name follows it.")
@@ -116,11 +101,7 @@ Method = Annotated[
     Literal[
         "temperature", "vector", "matrix", "dirichlet", "isotonic", "beta", "histogram", "none"
     ],
-    in_panel(
-        CALIBRATION,
-        "Which calibrator to fit; none leaves the class probabilities alone.",
-        "--method",
-    ),
+    in_panel(CALIBRATION, "Which calibrator to fit; none leaves the class probabilities alone."),
 ]
 CrossValidate = Annotated[
     bool,

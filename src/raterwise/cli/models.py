@@ -14,7 +14,6 @@ from raterwise.cli.members import Members, in_one_order
 from raterwise.cli.reading import Cases, numbers_of, read_cases, read_outside_cases
 from raterwise.cli.table_options import TableOptions
 from raterwise.errors import InvalidInputError
-from raterwise.labels import Labels
 
 
 @dataclass(frozen=True)
@@ -84,29 +83,14 @@ def _by_model(option: str, given: Sequence[str] | None) -> dict[str, list[Path]]
     return found
 
 
-@dataclass(frozen=True)
-class Models:
-    """The probabilities of every model for the same cases, in the order of the first file."""
-
-    probs: Mapping[str, Any]
-    """Probabilities, or the belief that draws are."""
-    labels: Labels
-    groups: Any
-    weights: Any
-    class_names: tuple[str, ...]
-    notes: tuple[str, ...]
-    confidence: Mapping[str, NDArray[Any]] | None = None
-    outside: Mapping[str, Any] | None = None
-
-
 def read_models(
     files: Sequence[Path],
     names: Sequence[str],
     ratings: Path | None,
     tables: TableOptions,
     draws: Draws,
-) -> Models:
-    """Read the models, their draws, what ranks their cases and the cases from elsewhere."""
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return what `compare` takes of the models, their cases as in the first file, and notes."""
     draws.check(names)
     each = [
         read_cases(file, ratings, tables, members=draws.members(name))
@@ -130,10 +114,16 @@ def read_models(
         name: read_outside_cases(file, draws.confidence_column, tables)
         for name, file in draws.outside.items()
     }
-    return Models(
-        probs, labels, first.of_rated(first.table.groups), first.of_rated(first.table.weights),
-        first.table.class_names, _notes_of(each), ranked or None, outside or None,
-    )  # fmt: skip
+    known: dict[str, Any] = {
+        "models": probs,
+        "labels": labels,
+        "groups": first.of_rated(first.table.groups),
+        "weights": first.of_rated(first.table.weights),
+        "class_names": first.table.class_names,
+        "confidence": ranked or None,
+        "outside": outside or None,
+    }
+    return known, _notes_of(each)
 
 
 def _notes_of(each: Sequence[Cases]) -> tuple[str, ...]:

@@ -129,9 +129,7 @@ class Asked:
     option: Annotated[
         list[str] | None,
         in_panel(
-            EVALUATION,
-            "An option of a metric, such as robust_ece.sigma=0.05. May be repeated.",
-            "--option",
+            EVALUATION, "An option of a metric, such as robust_ece.sigma=0.05. May be repeated."
         ),
     ] = None
     threshold: Annotated[

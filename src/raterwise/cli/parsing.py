@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from raterwise.catalog import find
 from raterwise.errors import InvalidInputError
 
 Number = TypeVar("Number", int, float)
@@ -76,20 +75,3 @@ def _value(text: str) -> Any:
         except ValueError:
             continue
     return text
-
-
-def own_options(metric: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `Asked.told` says of one metric, as functions of one metric take it.
-
-    A question or a way to count that this metric has not is for the others that were named.
-    """
-    row = find(metric)
-    shared = {name: value for name, value in asked.items() if name in ("question", "per")}
-    fit = {name: value for name, value in shared.items() if row.can_take(name, value)}
-    # A group's options are those of its metrics; what is told of the metric itself comes first.
-    wide = [{"threshold": asked.get("threshold")}]
-    given = asked.get("options") or {}
-    wide += [told for name, told in given.items() if name.lower() == row.group.lower()]
-    options = {k: v for told in wide for k, v in told.items() if k in row.options and v is not None}
-    options |= given.get(metric) or {}
-    return {"bins": asked.get("bins", 15), **fit, "options": options or None}

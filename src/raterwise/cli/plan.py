@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from raterwise.catalog import find
 from raterwise.cli import options
@@ -23,19 +22,19 @@ from raterwise.cli.findings import (
     refuse_finding_column,
 )
 from raterwise.cli.options import Asked, in_panel, with_options
-from raterwise.cli.parsing import comma_list, numbers, own_options
+from raterwise.cli.parsing import comma_list, numbers
 from raterwise.cli.reading import heard_warnings, read_cases
 from raterwise.cli.show import new_console, number, plain_table, print_table, print_warnings
 from raterwise.cli.spelling import as_options
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import Files, announce, origin_of, write_json
 from raterwise.errors import InvalidInputError
-from raterwise.inference.settings import Progress
+from raterwise.evaluation.request import Request
+from raterwise.inference.settings import Progress, Settings
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
 from raterwise.planning import Design, StudyPlan
-from raterwise.planning import plan as planned
-from raterwise.predictions import Predictions
+from raterwise.planning.pilot import plan_of
 from raterwise.report.headlines import designs_in_words
 from raterwise.report.pages import plan_page
 from raterwise.report.words import cost, facts_in_words
@@ -74,11 +73,9 @@ def plan(
     multilabel: options.Multilabel = False,
     finding_column: options.FindingColumn = None,
     cases: Annotated[
-        str, in_panel(DESIGNS, "Numbers of cases to try: 100,200,500.", "--cases")
+        str, in_panel(DESIGNS, "Numbers of cases to try: 100,200,500.")
     ] = "100,200,500,1000",
-    raters: Annotated[
-        str, in_panel(DESIGNS, "Raters per case to try: 1,2,3.", "--raters")
-    ] = "1,2,3,5",
+    raters: Annotated[str, in_panel(DESIGNS, "Raters per case to try: 1,2,3.")] = "1,2,3,5",
     budget: Annotated[
         float | None,
         in_panel(DESIGNS, "How much you can spend; in readings, unless costs are given."),
@@ -100,37 +97,39 @@ def plan(
     --multilabel the finding with the widest interval decides.
     """
     metric, pilot_file = _metric_and_file(metric, predictions, metrics)
+    title = find(metric).title
     files.check((pilot_file, ratings))
     drawn: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
     designs: dict[str, Any] = {
         "cases": numbers("--cases", cases, int, "100,200"),
-        "raters": numbers("--raters", raters, int, "100,200"), "repeats": repeats, **drawn,
+        "raters": numbers("--raters", raters, int, "100,200"), "repeats": repeats,
     }  # fmt: skip
     asked.check([metric], **drawn)
+    told = asked_of_findings([metric], asked.told) if multilabel else asked.told
+    request = Request.of([metric], **told, settings=Settings(**drawn))
     each: dict[str, StudyPlan] = {}
     with files.progress() as report, heard_warnings() as heard:
         report("reading", 0.0)
         if multilabel:
             table, joined = read_findings(pilot_file, ratings, tables, finding_column)
-            found, each = _of_findings(metric, joined, asked.told, report, **designs)
+            found, each = _of_findings(joined, request, report, **designs)
             data = facts_of_findings(joined)
             words = facts_in_words(data)
         else:
             refuse_finding_column(finding_column)
             pilot = read_cases(pilot_file, ratings, tables)
-            own = own_options(metric, asked.told)
-            found = _of_pilot(pilot.predictions(), report, metric=metric, **own, **designs)
+            known = pilot.predictions().without_absent_patients()
+            found = plan_of(known, request, progress=report, **designs)
             table, words, data = pilot.table, pilot.in_words(), pilot.facts()
     heard += table.notes
     costs = {"case_cost": case_cost, "reading_cost": reading_cost}
     advice = None if budget is None else found.advice(budget, **costs)
     best = None if budget is None else found.best(budget, **costs)
     rows = [_row(design, best, costs) for design in found.designs]
-    about = {"data": data, "options": {**designs, **costs, "budget": budget, **asked.told}}
+    about = {"data": data, "options": {**designs, **drawn, **costs, "budget": budget, **asked.told}}
     about |= origin_of((pilot_file, ratings))
     _write(found, rows, advice, heard, each, about, files)
     if files.html is not None:
-        title = find(metric).title
         text = plan_page(title, rows, level=level, advice=advice, basis=f"a pilot of {words}",
                          notes=map(as_options, heard), origin=about)  # fmt: skip
         write_text_atomically(files.html, text)
@@ -161,29 +160,22 @@ def _metric_and_file(metric: str, file: Path | None, metrics: str | None) -> tup
     return names[0], Path(metric)
 
 
-def _of_pilot(pilot: Predictions, progress: Progress, **asked: Any) -> StudyPlan:
-    return planned(
-        probs=pilot.probs, labels=pilot.labels, groups=pilot.groups, weights=pilot.weights,
-        progress=progress, **asked,
-    )  # fmt: skip
-
-
 def _of_findings(
-    metric: str, pilot: Findings, told: dict[str, Any], report: Progress, **asked: Any
+    pilot: Findings, request: Request, report: Progress, **designs: Any
 ) -> tuple[StudyPlan, dict[str, StudyPlan]]:
     """Return the plan of each finding, and of every design that of the widest interval.
 
     A study has as many cases as the finding needs that needs the most.
     """
-    own = own_options(metric, asked_of_findings([metric], told))
-    each = of_each_finding(pilot, report, partial(_of_pilot, metric=metric, **own, **asked))
+    each = of_each_finding(pilot, report, partial(plan_of, request=request, **designs))
     of_designs = list(zip(*(found.designs for found in each.values()), strict=True))
     which = [int(np.argmax([design.width for design in same])) for same in of_designs]
     widest = tuple(same[k] for same, k in zip(of_designs, which, strict=True))
     plans = list(each.values())
     by_formula = all(found.without for found in plans)
     without = tuple(plans[k].without[i] for i, k in enumerate(which)) if by_formula else ()
-    return StudyPlan(metric, asked["level"], widest, len(pilot.probs), without), each
+    first = plans[0]
+    return StudyPlan(first.metric, first.level, widest, len(pilot.probs), without), each
 
 
 def _row(design: Design, best: Design | None, costs: dict[str, float]) -> dict[str, Any]:
@@ -228,42 +220,38 @@ def _show(
     heard: list[str],
 ) -> None:
     title = f"{found.metric}: expected {100 * found.level:g}% interval, from a pilot of "
-    console.print(Text(title + pilot, style="bold"))
-    table = plain_table("cases")
+    console.print(title + pilot, style="bold")
     simulated = any(row["method"] == "simulation" for row in rows)
     shown = ["width", "width_error", "bias", "bias_error"]
     if not simulated:  # a mean over labels has no bias
         shown = ["width", "width_error", "bias"] if any(r["width_error"] for r in rows) else []
         shown = shown or ["width", "bias"]
     headings = ["±" if key.endswith("error") else key for key in shown]
-    for heading in ("raters per case", "readings", "cost", *headings):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = plain_table("cases", "raters per case", "readings", "cost", *headings)
     table.add_column("by")
     for row in rows:
         cells = [f"{row[name]:,}" for name in ("cases", "raters", "readings")] + [cost(row["cost"])]
         cells += [number(row[key]) for key in shown]
         mark = "narrowest" if advice is not None and "cannot tell" in advice else "best"
         cells += [row["method"] + (f" ← {mark} within the budget" if row["best"] else "")]
-        table.add_row(*map(Text, cells))
+        table.add_row(*cells)
     print_table(table, console)
     if simulated:
         more = "more --repeats and a larger pilot make it smaller"
-        console.print(Text(f"±: standard error of the simulation and of the pilot; {more}."))
+        console.print(f"±: standard error of the simulation and of the pilot; {more}.")
     elif "width_error" in shown:
-        console.print(Text("±: standard error of the pilot; a larger one makes it smaller."))
+        console.print("±: standard error of the pilot; a larger one makes it smaller.")
     print_warnings(heard, console)
-    console.print(Text(designs_in_words(rows) if advice is None else advice, style="bold"))
+    console.print(designs_in_words(rows) if advice is None else advice, style="bold")
 
 
 def _show_findings(console: Console, each: dict[str, StudyPlan]) -> None:
     """Print the width of every finding, a column each."""
-    console.print(Text("The widths above are those of the finding with the widest interval."))
+    console.print("The widths above are those of the finding with the widest interval.")
     console.print()
-    console.print(Text("Width by finding", style="bold"))
-    table = plain_table("cases")
-    for heading in ("raters per case", *each):
-        table.add_column(heading, justify="right", no_wrap=True)
+    console.print("Width by finding", style="bold")
+    table = plain_table("cases", "raters per case", *each)
     for same in zip(*(found.designs for found in each.values()), strict=True):
         cells = [str(same[0].cases), str(same[0].raters), *(number(d.width) for d in same)]
-        table.add_row(*map(Text, cells))
+        table.add_row(*cells)
     print_table(table, console)

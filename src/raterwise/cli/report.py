@@ -59,7 +59,7 @@ def report(
     ] = None,
     text: Annotated[
         Path | None,
-        typer.Option("--text", help="Also write methods and results for a paper to this .md file."),
+        typer.Option(help="Also write methods and results for a paper to this .md file."),
     ] = None,
     title: Annotated[
         str | None, typer.Option(help="The heading, such as the name of the model.")

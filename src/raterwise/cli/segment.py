@@ -51,7 +51,7 @@ Cluster = Annotated[
 ]
 Workers = Annotated[int | None, in_panel(CLUSTER, "Number of processes of --cluster local.")]
 CheckpointFolder = Annotated[
-    Path | None, in_panel(CLUSTER, "Keep finished parts here and resume from them.", "--checkpoint")
+    Path | None, in_panel(CLUSTER, "Keep finished parts here and resume from them.")
 ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -18,7 +17,7 @@ from raterwise.catalog import CATALOG
 from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import counted_in_words, facts_in_words
+from raterwise.report.words import counted_in_words, facts_in_words, level_of, titles_by
 from raterwise.results import Estimate, Results, left_out
 
 ROOM_FOR_MEANINGS = 120
@@ -29,8 +28,11 @@ PIPED_WIDTH = 160
 
 
 def new_console() -> Console:
-    """Return a console; what goes to a file or a pipe is not folded, unless COLUMNS says so."""
-    console = Console(highlight=False)
+    """Return a console that prints text as it stands: a name in brackets is no markup.
+
+    What goes to a file or a pipe is not folded, unless COLUMNS says so.
+    """
+    console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = max(console.width, PIPED_WIDTH)
     return console
@@ -78,17 +80,12 @@ def interval(estimate: Estimate, digits: int = 4) -> str:
     return f"[{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
 
 
-def cases(count: int) -> str:
-    """Return "1 case", "2 cases"."""
-    return counted_in_words(count, "case")
-
-
 def print_results(results: Results, console: Console | None = None) -> None:
     """Print every metric under its heading, then what they mean, then the notes."""
     console = console or new_console()
     wide = console.width >= ROOM_FOR_MEANINGS
     corrected = any(e.debiased not in (None, e.value) for e in results.values())
-    console.print(Text(facts_in_words(results.data), style="bold"))
+    console.print(facts_in_words(results.data), style="bold")
     _print_verdict(results, console)
     print_table(_results_table(results, meanings=wide), console)
     if not wide and len(results) <= MOST_MEANINGS:
@@ -96,17 +93,14 @@ def print_results(results: Results, console: Console | None = None) -> None:
             console.print(Text.assemble((f"{e.title}: ", "bold"), e.meaning))
         console.print()
     elif not wide:
-        told = (
+        console.print(
             "The report (--html) says what each metric means, and so does a terminal of "
             f"{ROOM_FOR_MEANINGS} columns."
         )
-        console.print(Text(told))
     if corrected:
         console.print(
-            Text(
-                "corrected: the error without what chance adds to it. Chance pushes a calibration "
-                "error up."
-            )
+            "corrected: the error without what chance adds to it. Chance pushes a calibration "
+            "error up."
         )
     if results.findings:
         from raterwise.cli.show_findings import print_findings
@@ -128,7 +122,7 @@ def _print_verdict(results: Results, console: Console) -> None:
     if judged["miscalibrated"] is None:
         if any(CATALOG[name].error for name in results if name in CATALOG):
             text = judged["sentence"]
-            console.print(Text(f"{text[:1].upper()}{text[1:]}.", style="bold"))
+            console.print(f"{text[:1].upper()}{text[1:]}.", style="bold")
         return
     found = verdict(results)
     console.print(Text.assemble((f"{found.headline}. ", "bold"), found.explanation))
@@ -144,11 +138,9 @@ OPTIONAL: Mapping[str, Callable[[Estimate], str]] = {
 
 
 def _results_table(results: Results, *, meanings: bool) -> Table:
-    level = 100 * results.options.get("level", 0.95)
-    table = plain_table("metric")
     several = results.per_case or results.findings
-    table.add_column("mean" if several else "value", justify="right", no_wrap=True)
-    table.add_column(f"{level:g}% interval", no_wrap=True)
+    table = plain_table("metric", "mean" if several else "value")
+    table.add_column(f"{level_of(results)} interval", no_wrap=True)
     extra = {name: cell for name, cell in OPTIONAL.items() if any(map(cell, results.values()))}
     for name in extra:
         table.add_column(name, justify="right", no_wrap=True)
@@ -166,7 +158,7 @@ def _results_table(results: Results, *, meanings: bool) -> Table:
         row += [cell(e) for cell in extra.values()]
         row += [e.direction if e.direction != "none" else ""]
         row += [e.meaning] if meanings else []
-        table.add_row(Padding(Text(e.title), (0, 0, 0, 2)), *map(Text, row))
+        table.add_row(Padding(Text(e.title), (0, 0, 0, 2)), *row)
     table.add_row()
     return table
 
@@ -175,7 +167,7 @@ def _print_subgroups(results: Results, console: Console) -> None:
     """Print, for each variable, every metric by level and what each level differs by."""
     for variable in dict.fromkeys(found.variable for found in results.subgroups):
         console.print()
-        console.print(Text(f"By {variable}", style="bold"))
+        console.print(f"By {variable}", style="bold")
         print_table(_subgroup_table(results, variable), console)
     if results.subgroups:
         console.print()
@@ -183,19 +175,16 @@ def _print_subgroups(results: Results, console: Console) -> None:
         adjusted = (
             f" p is adjusted for all {made} comparisons of levels and metrics." if made else ""
         )
-        note = (
+        console.print(
             f"difference: from the cases of all other levels.{adjusted} Calibration errors are "
             "corrected."
         )
-        console.print(Text(note))
 
 
 def _subgroup_table(results: Results, variable: str) -> Table:
     chosen = [found for found in results.subgroups if found.variable == variable]
-    level = f"{100 * results.options.get('level', 0.95):g}% interval"
-    table = plain_table("level")
-    for heading in ("cases", "value"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    level = f"{level_of(results)} interval"
+    table = plain_table("level", "cases", "value")
     table.add_column(level, no_wrap=True)
     table.add_column("difference", justify="right", no_wrap=True)
     table.add_column(level, no_wrap=True)
@@ -213,40 +202,32 @@ def _subgroup_table(results: Results, variable: str) -> Table:
             p = None if d is None else d.adjusted_p_value
             row += [""] * (6 - len(row)) + ["" if p is None else p_value(p)]
             clear = p is not None and p <= 1 - results.options.get("level", 0.95)
-            table.add_row(*map(Text, row), style="bold" if clear else None)
+            table.add_row(*row, style="bold" if clear else None)
     return table
 
 
 def print_notes(results: Results, console: Console) -> None:
     """Print what was left out, what is undefined and why, and the warnings."""
     for reason, count in results.data.get("dropped", {}).items():
-        console.print(Text(f"left out: {left_out(reason, count)}"))
+        console.print(f"left out: {left_out(reason, count)}")
     if results.findings:
         from raterwise.cli.show_findings import note_findings
 
         note_findings(results, console)
     else:
-        for dropped, titles in titles_by((e.dropped or None, e.title) for e in results.values()):
-            counted = f"{dropped} voxels" if "voxels" in results.data else cases(dropped)
-            console.print(Text(f"left out: {counted} with too few raters for {titles}"))
+        for dropped, titles in titles_by((e.dropped, e.title) for e in results.values()):
+            counted = counted_in_words(dropped, "case")
+            counted = f"{dropped} voxels" if "voxels" in results.data else counted
+            console.print(f"left out: {counted} with too few raters for {titles}")
         for reason, titles in titles_by((e.undefined, e.title) for e in results.values()):
-            console.print(Text(f"undefined: {titles}: {as_options(reason)}", style="yellow"))
+            console.print(f"undefined: {titles}: {as_options(reason)}", style="yellow")
     print_warnings(results.warnings, console)
 
 
 def print_warnings(warnings: Iterable[str], console: Console, of: str = "") -> None:
     """Print warnings, a line each; `of` is what they are about, "model: "."""
     for warning in warnings:
-        console.print(Text(f"warning: {of}{as_options(warning)}", style="yellow"))
-
-
-def titles_by(pairs: Iterable[tuple[Any, str]]) -> Iterable[tuple[Any, str]]:
-    """Return each key with the titles that share it; a key of None is nobody's."""
-    grouped: dict[Any, list[str]] = {}
-    for key, title in pairs:
-        if key is not None:
-            grouped.setdefault(key, []).append(title)
-    return [(key, ", ".join(titles)) for key, titles in grouped.items()]
+        console.print(f"warning: {of}{as_options(warning)}", style="yellow")
 
 
 def comparison_table(columns: Mapping[str, Results], metrics: Iterable[str]) -> Table:
@@ -263,17 +244,14 @@ def comparison_table(columns: Mapping[str, Results], metrics: Iterable[str]) -> 
         ]
         direction = estimates[0].direction
         cells = [estimates[0].title, *cells, direction if direction != "none" else ""]
-        table.add_row(*map(Text, cells))
+        table.add_row(*cells)
     return table
 
 
 def difference_table(comparison: Comparison, first: str, second: str) -> Table:
     """Return each metric of two models, and first minus second with the interval of that."""
-    level = 100 * comparison.models[first].options.get("level", 0.95)
-    table = plain_table("metric")
-    for heading in (second, first, "difference"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column(f"{level:g}% interval", no_wrap=True)
+    table = plain_table("metric", second, first, "difference")
+    table.add_column(f"{level_of(comparison.models[first])} interval", no_wrap=True)
     table.add_column("p", justify="right", no_wrap=True)
     table.add_column("better", no_wrap=True)
     made = {d.metric: d for d in comparison.differences if (d.first, d.second) == (first, second)}
@@ -288,14 +266,16 @@ def difference_table(comparison: Comparison, first: str, second: str) -> Table:
         else:
             cells += ["", "", ""]
         better = estimate.direction if estimate.direction != "none" else ""
-        table.add_row(*map(Text, (estimate.title, *cells, better)))
+        table.add_row(estimate.title, *cells, better)
     return table
 
 
-def plain_table(first: str) -> Table:
-    """Return a table without lines, with one column of names, which may be broken."""
+def plain_table(first: str, *numbers: str) -> Table:
+    """Return a table without lines: a column of names, which may be broken, and some of numbers."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column(first)
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
     return table
 
 

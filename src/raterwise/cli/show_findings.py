@@ -10,13 +10,11 @@ from rich.text import Text
 
 from raterwise.cli.show import (
     ROOM_FOR_MEANINGS,
-    cases,
     interval,
     number,
     plain_table,
     print_table,
     print_warnings,
-    titles_by,
 )
 from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison, Difference
@@ -28,6 +26,7 @@ from raterwise.report.findings import (
     verdicts_by_finding,
 )
 from raterwise.report.key_figures import names_of_differences, names_of_figures
+from raterwise.report.words import counted_in_words, titles_by
 from raterwise.results import Results, left_out
 
 
@@ -41,16 +40,15 @@ def print_verdicts(results: Results, console: Console) -> None:
         if each.tone != "good":
             told = Text.assemble((f"  {title}: {each.headline}. ", "bold"), each.explanation)
             console.print(told)
-    console.print(Text(JUDGED_ALONE))
+    console.print(JUDGED_ALONE)
 
 
 def print_findings(results: Results, console: Console) -> None:
     """Print the key figures of every finding, a line each; without intervals if narrow."""
     wide, chosen = console.width >= ROOM_FOR_MEANINGS, names_of_figures(results)
     console.print()
-    console.print(Text("By finding", style="bold"))
-    table = plain_table("finding")
-    table.add_column("cases", justify="right", no_wrap=True)
+    console.print("By finding", style="bold")
+    table = plain_table("finding", "cases")
     for metric in chosen:
         table.add_column(metric, no_wrap=True)
     for title, found in results.findings.items():
@@ -58,7 +56,7 @@ def print_findings(results: Results, console: Console) -> None:
         for e in (found[metric] for metric in chosen):
             value = "undefined" if e.value is None else number(e.value, 3)
             cells.append(f"{value} {interval(e, 3)}".strip() if wide else value)
-        table.add_row(*map(Text, cells))
+        table.add_row(*cells)
     print_table(table, console)
 
 
@@ -67,18 +65,18 @@ def note_findings(results: Results, console: Console) -> None:
     each = results.findings.items()
     unrated = [(c, title) for title, r in each for c in r.data.get("dropped", {}).items()]
     for (reason, count), titles in titles_by(unrated):
-        console.print(Text(f"left out: {left_out(reason, count)} of {titles}"))
+        console.print(f"left out: {left_out(reason, count)} of {titles}")
     few = {(e.dropped, title): None for title, r in each for e in r.values() if e.dropped}
     for dropped, titles in titles_by(few):
-        told = f"left out: {cases(dropped)} with too few raters for some metrics of {titles}"
-        console.print(Text(told))
+        counted = counted_in_words(dropped, "case")
+        console.print(f"left out: {counted} with too few raters for some metrics of {titles}")
     for name, e in results.items():
         absent = {title: r[name].undefined for title, r in each if r[name].value is None}
         if absent:
             where = "every finding" if len(absent) == len(results.findings) else ", ".join(absent)
             rest = "" if e.value is None else " (left out of the mean)"
             reason = as_options(str(next(iter(absent.values()))))
-            console.print(Text(f"undefined: {e.title} in {where}{rest}: {reason}", style="yellow"))
+            console.print(f"undefined: {e.title} in {where}{rest}: {reason}", style="yellow")
 
 
 def print_differences(found: Mapping[str, Comparison], means: Comparison, console: Console) -> None:
@@ -88,7 +86,7 @@ def print_differences(found: Mapping[str, Comparison], means: Comparison, consol
     marked = _clear(found, chance)
     pairs = dict.fromkeys((d.first, d.second) for d in means.differences)
     console.print()
-    console.print(Text("Differences by finding", style="bold"))
+    console.print("Differences by finding", style="bold")
     table = plain_table("finding")
     for heading in (["models"] if len(pairs) > 1 else []) + chosen:
         table.add_column(heading, no_wrap=True)
@@ -100,14 +98,12 @@ def print_differences(found: Mapping[str, Comparison], means: Comparison, consol
                 d = made.get((*pair, metric))
                 mark = "*" if (title, *pair, metric) in marked else ""
                 cells.append("undefined" if d is None else f"{_shown(d)}{mark}")
-            table.add_row(*map(Text, cells))
+            table.add_row(*cells)
     print_table(table, console)
     models = " minus ".join(next(iter(pairs))) if len(pairs) == 1 else "first minus second model"
     console.print(
-        Text(
-            f"{models}, errors corrected. *: more than chance explains, adjusted for the number of "
-            "findings and pairs of models (Holm)."
-        )
+        f"{models}, errors corrected. *: more than chance explains, adjusted for the number of "
+        "findings and pairs of models (Holm)."
     )
     tests, errors = len(found) * len(pairs), any(d.debiased is not None for d in means.differences)
     if errors and 2 * tests / (resamples + 1) > chance:  # no p-value of an error can be lower

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from rich.console import Console
-from rich.text import Text
 
 from raterwise.catalog import find
 from raterwise.cli import model_options, options
@@ -35,8 +34,8 @@ from raterwise.cli.stability_curves import (
 )
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import Pages, announce, origin_of, write_json
-from raterwise.errors import InvalidInputError, RaterwiseError
-from raterwise.io.damaged import read_json
+from raterwise.errors import InvalidInputError
+from raterwise.io.damaged import reading
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.report.pages import stability_page
 from raterwise.report.words import facts_in_words
@@ -155,37 +154,22 @@ def _write_page(
 ) -> None:
     if not found:
         raise InvalidInputError("--html: shows the means over the findings; there are none")
-    told = [_compared([one for one in found if one.metric == name])
-            for name in dict.fromkeys(one.metric for one in found)]  # fmt: skip
     parts = parts_of_report(found)
     text = stability_page(
-        parts["stability"], parts["variation"], [line for line in told if line],
-        basis=facts_in_words(data), notes=notes,
-        findings=findings, origin=origin,
+        parts["stability"], parts["variation"], _compared(found), basis=facts_in_words(data),
+        notes=notes, findings=findings, origin=origin,
     )  # fmt: skip
     write_text_atomically(html, text)
 
 
 def read_stability(path: Path) -> list[MetricStability]:
     """Read what `raterwise stability --out` wrote."""
-    content = read_json(path, "what raterwise stability --out writes")
-    try:
-        version = content["schema_version"]
-        if version != SCHEMA_VERSION:
-            raise InvalidInputError(
-                f"{path}: schema_version must be {SCHEMA_VERSION}; got {version!r}"
-            )
+    with reading(path, "what raterwise stability --out writes", SCHEMA_VERSION) as content:
         return [
             MetricStability.from_dict(metric, one)
             for metric, each in content["metrics"].items()
             for one in each
         ]
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        if isinstance(error, RaterwiseError):
-            raise
-        raise InvalidInputError(
-            f"{path}: is not what raterwise stability --out writes ({error})"
-        ) from error
 
 
 def draw(found: Sequence[MetricStability], path: Path) -> None:
@@ -232,35 +216,31 @@ def _show(
     data: dict[str, Any],
     notes: Sequence[str],
 ) -> None:
-    console.print(Text(facts_in_words(data), style="bold"))
-    table = plain_table("metric")
-    for heading in ("all cases", "total variation", "±"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    console.print(facts_in_words(data), style="bold")
+    table = plain_table("metric", "all cases", "total variation", "±")
     for name, one in named(found).items():
         cells = (one.curve.full, one.variation.mean, one.variation.std)
-        table.add_row(Text(name), *(Text(number(value)) for value in cells))
+        table.add_row(name, *map(number, cells))
     if found:
         print_table(table, console)
-    console.print(Text("total variation: how far a metric moves as cases are taken away"))
+    console.print("total variation: how far a metric moves as cases are taken away")
     if each:
         if found:
-            console.print(Text("These are means over the findings, on the same cases."))
+            console.print("These are means over the findings, on the same cases.")
         _show_findings(console, each)
     console.print()
     if found:
         _show_curves(console, found)
     for note in notes:
-        console.print(Text(note, style="yellow"))
-    for metric in dict.fromkeys(one.metric for one in found):
-        told = _compared([one for one in found if one.metric == metric])
-        if told:
-            console.print(Text(told))
+        console.print(note, style="yellow")
+    for told in _compared(found):
+        console.print(told)
 
 
 def _show_findings(console: Console, each: Mapping[str, Sequence[MetricStability]]) -> None:
     """Print the total variation of every metric of each finding, a line each."""
     console.print()
-    console.print(Text("Total variation by finding", style="bold"))
+    console.print("Total variation by finding", style="bold")
     names = dict.fromkeys((one.metric, one.raters) for found in each.values() for one in found)
     table = plain_table("finding")
     for metric, raters in names:
@@ -271,7 +251,7 @@ def _show_findings(console: Console, each: Mapping[str, Sequence[MetricStability
             f"{number(made[name].mean)} ± {number(made[name].std)}" if name in made else ""
             for name in names
         ]
-        table.add_row(*map(Text, (title, *cells)))
+        table.add_row(title, *cells)
     print_table(table, console)
 
 
@@ -283,17 +263,19 @@ def _show_curves(console: Console, found: Sequence[MetricStability]) -> None:
     for i, size in enumerate(first.sizes):
         # What all cases differ by, in another order, is the last digit of their sums.
         values = [(one.curve.mean[i], round(float(one.curve.std[i]), 12)) for one in found]
-        row = [str(size), *(f"{number(mean)} ± {number(std)}" for mean, std in values)]
-        table.add_row(*map(Text, row))
+        table.add_row(str(size), *(f"{number(mean)} ± {number(std)}" for mean, std in values))
     print_table(table, console)
 
 
-def _compared(found: Sequence[MetricStability]) -> str:
-    """Say how much steadier a metric is with every rater's labels than with one's."""
-    by_raters = {one.raters: one for one in found}
-    if set(by_raters) != {EVERY, ONE} or not by_raters[ONE].variation.mean > 0:
-        return ""
-    change = by_raters[EVERY].variation.mean / by_raters[ONE].variation.mean - 1
-    word = "steadier" if change < 0 else "less steady"
-    title = find(found[0].metric).title
-    return f"{title}: with every rater's labels {abs(change):.0%} {word} than with one rater's."
+def _compared(found: Sequence[MetricStability]) -> list[str]:
+    """Say of each metric how much steadier it is with every rater's labels than with one's."""
+    moves = {(one.metric, one.raters): one.variation.mean for one in found}
+    told = []
+    for metric in dict.fromkeys(one.metric for one in found):
+        every, one = moves.get((metric, EVERY)), moves.get((metric, ONE), 0.0)
+        if every is not None and one > 0:
+            change = every / one - 1
+            moved = f"{abs(change):.0%} {'steadier' if change < 0 else 'less steady'}"
+            title = find(metric).title
+            told.append(f"{title}: with every rater's labels {moved} than with one rater's.")
+    return told

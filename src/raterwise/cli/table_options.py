@@ -105,7 +105,6 @@ class RatingOptions:
             RATINGS,
             "long: if a rater rated a case more than once: refuse, keep all ratings, take the most "
             "frequent one or the last.",
-            "--duplicates",
         ),
     ] = "error"
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from raterwise.beliefs import (
     Belief,
@@ -246,17 +245,18 @@ def _show(found: Worklist, total: int, cases: Cases, top: int | None, out: Path 
     console = new_console()
     shown = min(len(found), MOST_SHOWN if top is None else top)
     order = "expected gain of one more label" if found.by == "gain" else "predicted disagreement"
-    console.print(Text(f"{shown} of {total} cases, by {order}", style="bold"))
+    console.print(f"{shown} of {total} cases, by {order}", style="bold")
     if cases.labels is not None:
-        console.print(Text(f"after {int(cases.labels.num_raters.sum()):,} ratings so far"))
+        console.print(f"after {int(cases.labels.num_raters.sum()):,} ratings so far")
     known = bool(found.expected_gain.max() > 0)
     print_table(_table(found, shown, known), console)
     if not known:
-        told = "α0, how sure to be of each case, is unknown, and so what an answer would change."
-        console.print(Text(told))
+        console.print(
+            "α0, how sure to be of each case, is unknown, and so what an answer would change."
+        )
     print_warnings(cases.about_ratings, console)
     if out is not None:
-        console.print(Text(f"Written: {out} ({len(found)} cases)"), soft_wrap=True)
+        console.print(f"Written: {out} ({len(found)} cases)", soft_wrap=True)
 
 
 def _table(found: Worklist, shown: int, known: bool) -> Table:
@@ -264,9 +264,7 @@ def _table(found: Worklist, shown: int, known: bool) -> Table:
 
     Without answers and gains where it is not `known` how sure to be of a case.
     """
-    table = plain_table("case")
-    for heading in ("disagree", *(["gain"] if known else []), "now"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = plain_table("case", "disagree", *(["gain"] if known else []), "now")
     names, classes = found.class_names, len(found.class_names) if known else 0
     many = classes > MOST_ANSWERS
     answers = MOST_ANSWERS if many else classes
@@ -283,5 +281,5 @@ def _table(found: Worklist, shown: int, known: bool) -> Table:
             then = after[i, k]
             believed = "-" if then < 0 else f"{names[then]} {found.posterior[i, k, then]:.2f}"
             cells.append(f"{names[k]}: {believed}" if many else believed)
-        table.add_row(*map(Text, cells))
+        table.add_row(*cells)
     return table

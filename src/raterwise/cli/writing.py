@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.text import Text
 
 from raterwise.cli import options
 from raterwise.cli.show import new_console, print_results
@@ -69,7 +68,9 @@ class Pages:
 
     def check(self, inputs: Iterable[Path | None], *others: Path | None) -> None:
         """Refuse names that promise another format, and files that should not be written."""
-        check_json(self.out)
+        page = self.out is not None and self.out.suffix.lower() in (".htm", ".html")
+        hint = "; --html writes a page, raterwise report makes one of the JSON" if page else ""
+        check_ending("--out", self.out, "JSON", ".json", hint=hint)
         check_html(self.html)
         check_outputs((*self.paths, *others), inputs)
 
@@ -137,7 +138,7 @@ def announce(console: Console, files: Iterable[Path | None]) -> None:
     """Say which files were written; without any, say nothing."""
     names = [str(file) for file in files if file is not None]
     if names:
-        console.print(Text(f"Written: {', '.join(names)}"), soft_wrap=True)
+        console.print(f"Written: {', '.join(names)}", soft_wrap=True)
 
 
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:
@@ -172,13 +173,6 @@ def check_html(html: Path | None) -> None:
     """Refuse a name for a page that browsers would not open."""
     if html is not None and html.suffix.lower() not in (".htm", ".html"):
         raise InvalidInputError(f"--html: must end in .html, for browsers to open it; got {html}")
-
-
-def check_json(out: Path | None) -> None:
-    """Refuse a name for JSON that promises another format."""
-    page = out is not None and out.suffix.lower() in (".htm", ".html")
-    hint = "; --html writes a page, raterwise report makes one of the JSON" if page else ""
-    check_ending("--out", out, "JSON", ".json", hint=hint)
 
 
 def check_folder(path: Path) -> Path:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from raterwise.errors import InvalidInputError
 from raterwise.inference.paired import Difference
-from raterwise.io.damaged import read_json
+from raterwise.io.damaged import reading
 from raterwise.results import Results
 from raterwise.results.exports import as_frame, write_text
 
@@ -187,21 +187,11 @@ class Comparison:
         >>> list(rw.Comparison.from_json(path).models)
         ['sharp', 'blunt']
         """
-        content = read_json(path, "a raterwise comparison")
-        try:
-            version = content["schema_version"]
-            if version != SCHEMA_VERSION:
-                raise InvalidInputError(
-                    f"{path}: schema_version must be {SCHEMA_VERSION}; got {version!r}"
-                )
+        with reading(path, "a raterwise comparison", SCHEMA_VERSION) as content:
             models = {name: Results.from_dict(part) for name, part in content["models"].items()}
             made = tuple(Difference(**row) for row in content["differences"])
             # Files of before had no provenance.
             return Comparison(models, made, content["ranking"], content.get("provenance", {}))
-        except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
-            if isinstance(error, InvalidInputError):
-                raise
-            raise InvalidInputError(f"{path}: is not a raterwise comparison ({error})") from error
 
     def to_html(self, path: str | Path) -> None:
         """Write the comparison for people: one file that opens without a network.

@@ -111,9 +111,7 @@ def _band(measure: Measure, at: FloatArray, observed: FloatArray) -> tuple[Float
     rate = np.clip(score + fitted, 0, 1)
     alone = (weights**2 * mass * rate * (1 - rate)).sum(axis=1)
     level = pass_.settings.level
-    spread = 1.0
-    if pass_.units is not None:
-        spread = noise_expansion(measure.unit_sizes, level) ** 2
+    spread = 1.0 if pass_.units is None else noise_expansion(measure.unit_sizes, level) ** 2
     known = np.isfinite(observed)
     chance = float(alone[known].sum())
     # A curve that is 0 or 1 everywhere leaves nothing to compare the resamples with.

@@ -5,7 +5,7 @@ docs/datasets.md is made of these rows (`python tools/make_dataset_docs.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -69,21 +69,22 @@ def _numbered(rows: Any) -> tuple[str, ...]:
     return tuple(str(i) for i in range(len(rows)))
 
 
+def _one_label(
+    name: str, found: image_arrays.LabelledImages, part: str, class_names: Sequence[str]
+) -> Dataset:
+    labels = Labels.from_classes(found.classes, len(class_names), class_names=class_names)
+    parts = np.full(len(labels), part)
+    return Dataset(name, _numbered(found.classes), labels, parts=parts, images=found.images)
+
+
 def _mnist(path: Any, part: Any = "train") -> Dataset:
-    images, classes = image_arrays.read_mnist(path, part)
-    names = [str(digit) for digit in range(10)]
-    labels = Labels.from_classes(classes, 10, class_names=names)
-    return Dataset(
-        "MNIST", _numbered(classes), labels, parts=np.full(len(classes), part), images=images
-    )
+    digits = [str(digit) for digit in range(10)]
+    return _one_label("MNIST", image_arrays.read_mnist(path, part), part, digits)
 
 
 def _cifar10(path: Any, part: Any = "train") -> Dataset:
-    images, classes = cifar.read_cifar10(path, part)
-    labels = Labels.from_classes(classes, 10, class_names=cifar.CIFAR10_CLASSES)
-    return Dataset(
-        "CIFAR-10", _numbered(classes), labels, parts=np.full(len(classes), part), images=images
-    )
+    found = cifar.read_cifar10(path, part)
+    return _one_label("CIFAR-10", found, part, cifar.CIFAR10_CLASSES)
 
 
 def _cifar10h(path: Any) -> Dataset:

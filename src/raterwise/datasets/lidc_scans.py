@@ -206,13 +206,10 @@ def convert_lidc_nodules(
 
 
 def _readings(source: str | PathLike[str]) -> list[Reading]:
-    return readings_in_xml(source) if _is_folder(source) else readings_in_database(source)
-
-
-def _is_folder(source: str | PathLike[str]) -> bool:
-    """Tell a folder of scans from a database: by what is there, or else by its name."""
+    """Read a folder of scans, or a database: told by what is there, or else by its name."""
     path = Path(source)
-    return path.is_dir() or (not path.exists() and not path.suffix)
+    is_folder = path.is_dir() or (not path.exists() and not path.suffix)
+    return readings_in_xml(path) if is_folder else readings_in_database(path)
 
 
 def _numbers(nodules: Sequence[Sequence[Reading]], *, per_patient: bool = False) -> list[int]:

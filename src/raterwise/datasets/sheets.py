@@ -81,8 +81,7 @@ def _candidates(folder: str | PathLike[str], *names: str) -> list[Path]:
 def _packed_or_plain(path: str | PathLike[str]) -> Path:
     """Return a text file that is there, or the same with .gz."""
     file = Path(path)
-    both = (file.with_name(f"{file.name}{suffix}") for suffix in PACKED)
-    return next((found for found in both if found.is_file()), file)
+    return next((f for f in _candidates(file.parent, file.name) if f.is_file()), file)
 
 
 def read_bytes(path: Path) -> bytes:

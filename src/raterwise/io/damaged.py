@@ -98,6 +98,20 @@ def _check_depth(content: Any) -> None:
 
 
 @contextlib.contextmanager
+def reading(path: str | PathLike[str], what: str, version: int) -> Iterator[Any]:
+    """Give the content of a JSON file of a version; what it lacks is said as by `read_json`."""
+    content = read_json(path, what)
+    try:
+        if (found := content["schema_version"]) != version:
+            raise InvalidInputError(f"{path}: schema_version must be {version}; got {found!r}")
+        yield content
+    except RaterwiseError:
+        raise
+    except SENSELESS as error:
+        raise InvalidInputError(f"{path}: is not {what} ({error})") from error
+
+
+@contextlib.contextmanager
 def making_sense(*names: object) -> Iterator[None]:
     """Turn what goes wrong with the content of files into one sentence that names them.
 

@@ -128,7 +128,7 @@ def read_long(
 
 
 def _codes_of(table: Any, name: str, file: TableFile) -> tuple[Counts, Array]:
-    return encoded(as_ids(table.column(name), f"{file.name}: column {name!r}"))
+    return encoded(as_ids(table.column(name), file.where(name)))
 
 
 def _of_answers(
@@ -143,7 +143,7 @@ def _of_answers(
     of_case, of_rater, of_finding = (_codes_of(table, n, file) for n in (case, rater, finding))
     titles = set(map(str, of_finding[1].tolist()))
     require_every(file, names, titles, f"its name in {finding!r}")
-    answers = as_yes_or_no(table.column(rating), f"{file.name}: column {rating!r}", told.missing)
+    answers = as_yes_or_no(table.column(rating), file.where(rating), told.missing)
     return _Rows(*of_case, *of_rater, *of_finding, answers)
 
 
@@ -156,7 +156,7 @@ def _of_readings(file: TableFile, told: TableColumns, names: Sequence[str]) -> _
     table = file.read([case, rater, *names, *others])
 
     def said(name: str) -> Counts:
-        return as_yes_or_no(table.column(name), f"{file.name}: column {name!r}", told.missing)
+        return as_yes_or_no(table.column(name), file.where(name), told.missing)
 
     def is_answer(name: str) -> bool:
         try:

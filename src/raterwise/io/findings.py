@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,10 +66,11 @@ class Findings(NamedTuple):
     def finding(self, i: int) -> Predictions:
         """Return the cases of which somebody rated the i-th finding, with what was said of it."""
         counts = np.stack((self.raters - self.positives, self.positives), axis=2)[:, i]
-        return Predictions.of(
+        found = Predictions.of(
             self.probs[:, i], Labels.from_counts(counts), groups=self.groups,
             weights=self.weights, on_unrated="drop",
         )  # fmt: skip
+        return found.without_absent_patients()
 
     def take(self, rows: Array) -> Findings:
         """Return the findings of the chosen cases, in the order chosen."""
@@ -200,13 +201,12 @@ def _read_wide(file: TableFile, names: tuple[str, ...], told: TableColumns) -> F
     by_reader = np.full((table.num_rows, len(names), len(readers)), -1, np.int8)
     for i, name in enumerate(names):
         if name in counts:
-            seen, looked = (_whole(table, column, file) for column in counts[name])
+            seen, looked = (as_whole_numbers(table.column(c), file.where(c)) for c in counts[name])
             positives[:, i], raters[:, i] = seen, looked
             _refuse_too_many(seen, looked, counts[name], file, ids)
             continue
         for column in answers[name]:
-            where = f"{file.name}: column {column!r}"
-            said = as_yes_or_no(table.column(column), where, told.missing)
+            said = as_yes_or_no(table.column(column), file.where(column), told.missing)
             positives[:, i] += said == 1
             raters[:, i] += said >= 0
             by_reader[:, i, readers.index(who[column])] = said
@@ -291,10 +291,6 @@ def _finding_of(rest: str, names: Sequence[str], *, alone: bool) -> str | None:
     """
     fits = [n for n in names if rest == n or (not alone and rest.endswith(f"_{n}"))]
     return max(fits, key=len) if fits else None
-
-
-def _whole(table: Any, column: str, file: TableFile) -> Counts:
-    return as_whole_numbers(table.column(column), f"{file.name}: column {column!r}")
 
 
 def _refuse_too_many(

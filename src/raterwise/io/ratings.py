@@ -156,7 +156,7 @@ def _read_wide(
     ids, table = _ids_and_columns(file, case, names)
     held = [table.column(name) for name in names]
     coding = replace(coding, beside=different_texts(held, f"{file.name}: ratings"))
-    codes = [coding.codes(table.column(name), f"{file.name}: column {name!r}") for name in names]
+    codes = [coding.codes(table.column(name), file.where(name)) for name in names]
     class_names = coding.class_names
     labels = Labels.from_ratings(
         np.stack(codes, axis=1), num_classes=len(class_names), class_names=class_names
@@ -174,9 +174,9 @@ def _read_long(
     rater = usual_column(file, told.rater_column, RATER_COLUMNS, "rater_column")
     rating = usual_column(file, told.rating_column, RATING_COLUMNS, "rating_column")
     table = file.read([case, rater, rating])
-    items, ids = encoded(as_ids(table.column(case), f"{file.name}: column {case!r}"))
-    raters, rater_ids = encoded(as_ids(table.column(rater), f"{file.name}: column {rater!r}"))
-    codes = coding.codes(table.column(rating), f"{file.name}: column {rating!r}")
+    items, ids = encoded(as_ids(table.column(case), file.where(case)))
+    raters, rater_ids = encoded(as_ids(table.column(rater), file.where(rater)))
+    codes = coding.codes(table.column(rating), file.where(rating))
     pairs = items * len(rater_ids) + raters
     if told.duplicates == "error":
         refuse_repeated(pairs, ids.tolist(), rater_ids.tolist(), file.name)
@@ -207,9 +207,7 @@ def _read_counts(
     """Return how many raters chose each class, and which columns were read."""
     names = count_columns(file, told, coding.class_names)
     ids, table = _ids_and_columns(file, case, names)
-    counts = [
-        as_whole_numbers(table.column(name), f"{file.name}: column {name!r}") for name in names
-    ]
+    counts = [as_whole_numbers(table.column(name), file.where(name)) for name in names]
     labels = Labels.from_counts(np.stack(counts, axis=1), class_names=coding.class_names)
     labels = replace(labels, case_ids=tuple(ids.tolist()))
     return RatingTable(ids, labels, file.name), names
@@ -227,9 +225,8 @@ def _ids_and_columns(file: TableFile, case: str | None, names: Sequence[str]) ->
 
 def unique_ids(column: Any, file: TableFile, name: str, else_: str = "") -> Array:
     """Return the ids of a column that names each case once."""
-    where = f"{file.name}: column {name!r}"
-    ids = as_ids(column, where)
-    refuse_repeats(ids, where, else_)
+    ids = as_ids(column, file.where(name))
+    refuse_repeats(ids, file.where(name), else_)
     return ids
 
 
@@ -323,7 +320,7 @@ def _classes(texts: Collection[str]) -> tuple[tuple[str, ...], str]:
 def _patients(file: TableFile, case: str, group_column: str, ratings: RatingTable) -> list[Any]:
     """Return the patient of each case; a case of two patients is a mistake."""
     table = file.read([case, file.require(group_column, "group_column")])
-    cases = as_ids(table.column(case), f"{file.name}: column {case!r}").tolist()
+    cases = as_ids(table.column(case), file.where(case)).tolist()
     found: dict[Any, Any] = {}
     for name, patient in zip(cases, table.column(group_column).to_pylist(), strict=True):
         if patient is None or found.setdefault(name, patient) != patient:

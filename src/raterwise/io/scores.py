@@ -62,7 +62,7 @@ def read_numbers(
         return _array(path, column, ndim=1)
     file = told.open(path)
     values = file.read([file.require(column, argument)]).column(column)
-    return as_numbers(values, f"{file.name}: column {column!r}").astype(np.float64)
+    return as_numbers(values, file.where(column)).astype(np.float64)
 
 
 def read_outside(

@@ -78,6 +78,10 @@ class TableFile:
         """Between the values of a CSV file."""
         return self.csv.delimiter
 
+    def where(self, column: str) -> str:
+        """How a message names a column."""
+        return f"{self.name}: column {column!r}"
+
     def require(self, column: str, argument: str) -> str:
         """Return `column` where the file has it; otherwise say what it has."""
         if column not in self.columns:

@@ -191,7 +191,7 @@ def table_of_columns(
         raise InvalidInputError(f"{file.name}: must hold at least one case; it has no rows")
 
     def column(name: str) -> tuple[Any, str]:
-        return table.column(name), f"{file.name}: column {name!r}"
+        return table.column(name), file.where(name)
 
     scores = [table.column(name) for name in prob_columns]
     ids = groups = weights = labels = None

@@ -122,17 +122,28 @@ def plan(
     >>> found.best(budget=400).cases
     400
     """
-    settings = Settings(resamples, level, seed)
     request = Request.of(
-        [metric], bins=bins, question=question, per=per, settings=settings,
-        options=options_of(metric, options),
+        [metric], bins=bins, question=question, per=per, options=options_of(metric, options),
+        settings=Settings(resamples, level, seed),
     )  # fmt: skip
+    pilot = Predictions.of(probs, labels, weights=weights, groups=groups, on_unrated=on_unrated)
+    return plan_of(pilot, request, cases, raters, repeats, progress)
+
+
+def plan_of(
+    pilot: Predictions,
+    request: Request,
+    cases: Sequence[int],
+    raters: Sequence[int],
+    repeats: int,
+    progress: Progress | None = None,
+) -> StudyPlan:
+    """Return the interval width and bias of each study design for the one metric of a request."""
     (row,) = request.rows
     if row.needs_belief:
         raise InvalidInputError(
-            f"metric: must be one of class probabilities; {metric}: {request.lacking(row)}"
+            f"metric: must be one of class probabilities; {row.name}: {request.lacking(row)}"
         )
-    pilot = Predictions.of(probs, labels, weights=weights, groups=groups, on_unrated=on_unrated)
     cases, raters = _listed("cases", cases), _listed("raters", raters)
     sizes = [positive_integer("cases", n, least=2) for n in cases]
     numbers = [positive_integer("raters", n) for n in raters]
@@ -151,11 +162,12 @@ def plan(
             "labels: the pilot needs cases with two labels, to tell raters from cases; none has two"
         )
     pairs = [(n, r) for n in sizes for r in numbers]
-    if row.label_loss is not None and per is None and not request.own:
+    if row.label_loss is not None and "per" not in request.shared and not request.own:
         found, without = _by_formula(row, pilot, pairs, request)
     else:
         found, without = _simulated(row, pilot, pairs, request, repeats, progress), []
-    return StudyPlan(metric, level, tuple(found), len(pilot), tuple(without))
+    level = request.settings.level
+    return StudyPlan(row.name, level, tuple(found), len(pilot), tuple(without))
 
 
 def _listed(name: str, values: Any) -> tuple[int, ...]:

@@ -250,13 +250,8 @@ class OutcomeDisplay(_Decisions):
         left = np.arange(bins) / bins
         for name, parts, sign, colour in sides:
             share = parts.reshape(bins, -1).sum(axis=1) / max(float(parts.sum()), 1e-300)
-            told: dict[str, Any] = {
-                "width": 1 / bins,
-                "align": "edge",
-                "color": colour,
-                "alpha": 0.6,
-            }
-            ax.bar(left, sign * share, label=f"raters say {name}", **told)
+            style: dict[str, Any] = {"align": "edge", "color": colour, "alpha": 0.6}
+            ax.bar(left, sign * share, 1 / bins, label=f"raters say {name}", **style)
         ax.axhline(0, color=IDEAL, lw=0.6)
         ax.yaxis.set_major_formatter(lambda value, _: f"{abs(value):.0%}")
         ax.set_xlim(0, 1)

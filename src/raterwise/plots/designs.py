@@ -96,10 +96,8 @@ class StabilityDisplay:
             colour = colour_of(ax, None)
             mean, std = curve.mean, curve.std
             ax.fill_between(curve.sizes, mean - std, mean + std, color=colour, alpha=0.18, lw=0)
-            line = ax.plot(
-                curve.sizes, mean, "-o", color=colour, mec="white", mew=0.5, label=plain(name)
-            )
-            line[0].set_gid("series")
+            style: dict[str, Any] = {"color": colour, "mec": "white", "mew": 0.5, "gid": "series"}
+            ax.plot(curve.sizes, mean, "-o", label=plain(name), **style)
             ax.axhline(curve.full, color=colour, lw=0.7, ls=(0, (4, 3)), zorder=1)
         ax.set_xscale("log")
         sizes = {size for curve in self.curves.values() for size in curve.sizes}
@@ -210,9 +208,8 @@ class PlanDisplay:
             designs = sorted(same, key=lambda design: design.cases)
             colour = colour_of(ax, None)
             x, y = [d.cases for d in designs], [d.width for d in designs]
-            label = f"{raters} rater{'s' * (raters > 1)}"
-            line = ax.plot(x, y, "-o", color=colour, mec="white", mew=0.5, label=label)
-            line[0].set_gid("series")
+            style: dict[str, Any] = {"color": colour, "mec": "white", "mew": 0.5, "gid": "series"}
+            ax.plot(x, y, "-o", label=f"{raters} rater{'s' * (raters > 1)}", **style)
         if budget is not None:
             best = self.plan.best(budget)
             ring: dict[str, Any] = {"ms": 8, "mfc": "none", "mec": IDEAL, "mew": 1.2, "zorder": 4}

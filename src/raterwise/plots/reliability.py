@@ -11,7 +11,6 @@ from raterwise.curves import ReliabilityCurve, reliability_curve
 from raterwise.curves.smooth import CalibrationCurve
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
-from raterwise.palette import IDEAL
 from raterwise.plots.style import axes, colour_of, curve_in, identity, in_style, plain, tidy
 from raterwise.results import Results
 
@@ -224,16 +223,10 @@ class ReliabilityDisplay:
         curve = self.curve
         seen = curve.cases > 0
         x, y = curve.predicted[seen], curve.observed[seen]
-        identity(ax, IDEAL, None)
-        style: dict[str, Any] = {
-            "color": colour,
-            "marker": "o",
-            "mfc": colour,
-            "mec": "white",
-            "mew": 0.5,
-            "clip_on": False,
-        }
-        style = {**style, "label": plain(name) if name else "_nolegend_", "zorder": 3, **line}
+        identity(ax)
+        dots: Any = {"marker": "o", "mfc": colour, "mec": "white", "mew": 0.5, "clip_on": False}
+        label = plain(name) if name else "_nolegend_"
+        style = {"color": colour, **dots, "label": label, "zorder": 3, **line}
         self.line_ = ax.plot(x, y, **style)[0]
         self.line_.set_gid("series")
         if np.isfinite(curve.low[seen]).all():
@@ -253,8 +246,8 @@ class ReliabilityDisplay:
         """Draw the smooth curve and its band over the bins."""
         assert self.smooth is not None
         x, seen = self.smooth.predicted, np.isfinite(self.smooth.observed)
-        line = self.ax_.plot(x[seen], self.smooth.observed[seen], color=colour, lw=1.6, zorder=4)[0]
-        line.set_gid("smooth")
+        style: dict[str, Any] = {"color": colour, "lw": 1.6, "zorder": 4, "gid": "smooth"}
+        self.ax_.plot(x[seen], self.smooth.observed[seen], **style)
         if np.isfinite(self.smooth.low[seen]).all():
             low, high = self.smooth.low[seen], self.smooth.high[seen]
             self.ax_.fill_between(x[seen], low, high, color=colour, alpha=0.15, lw=0, zorder=1)

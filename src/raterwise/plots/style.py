@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from raterwise.errors import InvalidInputError, missing_extra
-from raterwise.palette import SERIES
+from raterwise.palette import IDEAL, SERIES
 
 Draws = TypeVar("Draws", bound=Callable[..., Any])
 
@@ -113,12 +113,10 @@ def tidy(ax: Any, *, x: str, y: str, unit_square: bool = False) -> None:
         ax.set_aspect("equal", adjustable="box")
 
 
-def identity(ax: Any, colour: str, label: str | None) -> None:
+def identity(ax: Any) -> None:
     """Draw the diagonal, once."""
     if not any(line.get_gid() == "identity" for line in ax.lines):
-        line = ax.plot([0, 1], [0, 1], color=colour, lw=0.8, ls=(0, (4, 3)), zorder=1)[0]
-        line.set_gid("identity")
-        line.set_label(label or "_nolegend_")
+        ax.plot([0, 1], [0, 1], color=IDEAL, lw=0.8, ls=(0, (4, 3)), zorder=1, gid="identity")
 
 
 def plain(name: str, letters: int = LINE) -> str:

@@ -283,7 +283,7 @@ class CCCDisplay(_ConfidenceDisplay):
         return x, c.correct_accept_rate, c.rate_low, c.rate_high, f"AUCCC {self.area:.3f}"
 
     def _frame(self, ax: Any) -> None:
-        identity(ax, IDEAL, None)
+        identity(ax)
         tidy(ax, x="Wrong predictions accepted", y="Right predictions accepted", unit_square=True)
 
 
@@ -365,7 +365,7 @@ class RocDisplay(_CurveDisplay):
         return c.false_positive_rate, c.sensitivity, c.low, c.high, f"AUROC {c.area:.3f}"
 
     def _frame(self, ax: Any) -> None:
-        identity(ax, IDEAL, None)
+        identity(ax)
         tidy(ax, x="1 − specificity", y="Sensitivity", unit_square=True)
 
 

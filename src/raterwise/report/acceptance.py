@@ -117,7 +117,6 @@ def _threshold_charts(results: Results, curve: ThresholdCurve, found: Charts) ->
             "Confidence-classification characteristic (CCC): the share of right predictions "
             "accepted, against the share of wrong ones that slip through. The dashed line is "
             f"guessing.{band}",
-            None,
         ),
         figure(
             found.place(
@@ -126,7 +125,6 @@ def _threshold_charts(results: Results, curve: ThresholdCurve, found: Charts) ->
                 f"Risk-coverage curve: accepting everything, {percent(curve.risk[-1])} is wrong.",
             ),
             f"Risk and coverage: how many of the accepted predictions are wrong.{band}",
-            None,
         ),
         class_="pair",
     )

@@ -269,7 +269,8 @@ def calibration_dispersion(models: Mapping[str, Results]) -> Spec:
     dots = base.mark_point(filled=True, size=110, opacity=1).encode(
         x=x, y=y, color=colour, shape=alt.Shape("name:N", sort=None, legend=None), tooltip=tips
     )
-    layers = [across, upwards, dots] if _have_intervals(rows) else [dots]
+    known = all(end is not None for row in rows for end in row.values())
+    layers = [across, upwards, dots] if known else [dots]
     lines = alt.Chart(alt.Data(values=_equal_sums(rows))).mark_line(
         color=FAINT, strokeWidth=1, opacity=0.6, clip=True
     )
@@ -314,13 +315,13 @@ def _bins(name: str, curve: ReliabilityCurve) -> Rows:
         rows.append(
             {
                 "name": name,
-                "from": _five(curve.edges[b]),
-                "to": _five(curve.edges[b + 1]),
+                "from": shortened(curve.edges[b]),
+                "to": shortened(curve.edges[b + 1]),
                 "range": f"{curve.edges[b]:.0%} – {curve.edges[b + 1]:.0%}",
-                "predicted": _five(curve.predicted[b]),
-                "observed": _five(curve.observed[b]),
-                "low": _five(low) if known else None,
-                "high": _five(high) if known else None,
+                "predicted": shortened(curve.predicted[b]),
+                "observed": shortened(curve.observed[b]),
+                "low": shortened(low),
+                "high": shortened(high),
                 "interval": f"{low:.1%} – {high:.1%}" if known else "none",
                 "cases": float(curve.cases[b]),
             }
@@ -328,9 +329,9 @@ def _bins(name: str, curve: ReliabilityCurve) -> Rows:
     return rows
 
 
-def _five(value: float) -> float:
+def shortened(value: float, digits: int = 5) -> float | None:
     """Return as many digits as a drawing can show: fourteen findings have many bins."""
-    return round(float(value), 5)
+    return None if math.isnan(value) else round(float(value), digits)
 
 
 def _steps(name: str, curve: ThresholdCurve, low: Any, high: Any) -> Rows:
@@ -373,11 +374,6 @@ def _losses(name: str, results: Results) -> dict[str, Any]:
         "dispersion_high": dispersion.high,
         "epistemic": calibration.value + dispersion.value,
     }
-
-
-def _have_intervals(rows: Rows) -> bool:
-    names = ("calibration_low", "calibration_high", "dispersion_low", "dispersion_high")
-    return all(row[name] is not None for row in rows for name in names)
 
 
 def _equal_sums(rows: Rows) -> Rows:

@@ -297,7 +297,7 @@ def _thresholds(models: Mapping[str, Results], found: Charts) -> Html | None:
         figure(ccc, "Confidence-classification characteristic (CCC): right predictions accepted, "
                "against wrong ones that slip through.",
                data_table(("Model", "AUCCC"), areas, "Areas")),
-        figure(risk, "The more predictions are accepted, the more of them are wrong.", None),
+        figure(risk, "The more predictions are accepted, the more of them are wrong."),
         class_="pair",
     )  # fmt: skip
     return section("thresholds", "Do they know when they are wrong?", pair)

@@ -9,7 +9,13 @@ from typing import Any
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.references import papers_of
 from raterwise.report.sections import section
-from raterwise.report.words import counted_in_words, facts_in_words, level_of, unit_of
+from raterwise.report.words import (
+    counted_in_words,
+    facts_in_words,
+    level_of,
+    titles_by,
+    unit_of,
+)
 from raterwise.results import Results, left_out
 
 MOST_FILES = 8
@@ -39,7 +45,11 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
     for reason, count in data.get("dropped", {}).items():
         lines.append(f"Left out: {left_out(str(reason), count)}.")
     lines += _not_in_every_finding(results) if results.findings else _not_in_every_metric(results)
-    rows = [(str(name), _written(value)) for name, value in options.items() if value != {}]
+    rows = [
+        (str(name), "default" if value is None else str(value))
+        for name, value in options.items()
+        if value != {}
+    ]
     if not results.provenance:  # which has them
         rows += [(f"version of {name}", version) for name, version in versions.items()]
     table = data_table(("Option", "Value"), rows)
@@ -58,18 +68,13 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
 
 def _not_in_every_metric(results: Results) -> list[str]:
     """Return which cases some metrics go without, and which metrics have no value."""
-    short: dict[int, list[str]] = {}
-    why: dict[str, list[str]] = {}
-    for e in results.values():
-        if e.dropped:
-            short.setdefault(e.dropped, []).append(e.title)
-        if e.undefined:
-            why.setdefault(e.undefined, []).append(e.title)
-    lines = []
-    for count, titles in short.items():
-        few = f"{count:,} {unit_of(results.data)}s in {', '.join(titles)}"
-        lines.append(f"Left out for too few raters: {few}.")
-    return lines + [f"Undefined: {', '.join(titles)}: {reason}." for reason, titles in why.items()]
+    short = titles_by((e.dropped, e.title) for e in results.values())
+    why = titles_by((e.undefined, e.title) for e in results.values())
+    unit = f"{unit_of(results.data)}s"
+    return [
+        *(f"Left out for too few raters: {count:,} {unit} in {titles}." for count, titles in short),
+        *(f"Undefined: {titles}: {reason}." for reason, titles in why),
+    ]
 
 
 def _not_in_every_finding(results: Results) -> list[str]:
@@ -85,10 +90,6 @@ def _not_in_every_finding(results: Results) -> list[str]:
             reason = results.findings[absent[0]][name].undefined
             lines.append(f"Undefined: {e.title} in {where}: {reason}.")
     return lines
-
-
-def _written(value: Any) -> str:
-    return "default" if value is None else str(value)
 
 
 def provenance(

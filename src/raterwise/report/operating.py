@@ -10,6 +10,7 @@ import numpy as np
 
 from raterwise.curves.clinical_tables import Band, DecisionCurve, OperatingPoints
 from raterwise.report import operating_charts as charts
+from raterwise.report.charts import shortened
 from raterwise.report.key_figures import asked_threshold
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.sections import Charts, behind, choice, figure, section
@@ -76,25 +77,20 @@ def _for_page(curve: DecisionCurve) -> dict[str, Any]:
     return {
         "model": short(curve.model),
         "raters": short(curve.raters),
-        "all": [_short(x) for x in curve.treat_all],
-        "prevalence": _short(curve.prevalence),
+        "all": [shortened(x) for x in curve.treat_all],
+        "prevalence": shortened(curve.prevalence),
     }
 
 
 def _column(values: Any) -> list[float | None]:
     """Return a column, or the one value that it holds throughout, as of raters."""
-    column = [_short(x) for x in values]
+    column = [shortened(x) for x in values]
     return column[:1] if len(set(column)) == 1 else column
 
 
-def _short(value: float) -> float | None:
-    return None if math.isnan(value) else round(float(value), 5)
-
-
 def _slider(name: str | None, start: float) -> Html:
-    asked = "Act where the probability is at least "
-    if name is not None:
-        asked = f"Act where the probability of “{name}” is at least "
+    of = "" if name is None else f" of “{name}”"
+    asked = f"Act where the probability{of} is at least "
     return el(
         "p",
         el("label", asked, for_="act-from"),
@@ -106,16 +102,12 @@ def _slider(name: str | None, start: float) -> Html:
 
 def _sentence(curve: DecisionCurve, i: int) -> str:
     """Return what happens to 100 labels; the page's script says the same of other thresholds."""
-    found = curve.prevalence * _or_zero(curve.model.sensitivity.value[i])
-    alarms = (1 - curve.prevalence) * (1 - _or_zero(curve.model.specificity.value[i]))
+    found = curve.prevalence * np.nan_to_num(curve.model.sensitivity.value[i])
+    alarms = (1 - curve.prevalence) * (1 - np.nan_to_num(curve.model.specificity.value[i]))
     return (
         f"In 100 ratings: {100 * found:.1f} positives found, {100 * alarms:.1f} false alarms, "
         f"{100 * (curve.prevalence - found):.1f} positives missed."
     )
-
-
-def _or_zero(value: float) -> float:
-    return 0.0 if math.isnan(value) else float(value)
 
 
 def _table(curve: DecisionCurve, i: int, raters: bool) -> Html:
@@ -175,11 +167,10 @@ def _drawn(
     ranked += " The diamond is one more rater." if raters else ""
     pair = el(
         "div",
-        figure(found.place("decision-chart", charts.decision(curves, start), words), told, None),
+        figure(found.place("decision-chart", charts.decision(curves, start), words), told),
         figure(
             found.place("roc-chart", charts.roc(curves), f"ROC curve.{size}"),
             ranked + ("" if results.findings else size),
-            None,
         ),
         class_="pair",
     )
@@ -187,7 +178,6 @@ def _drawn(
     bars = figure(
         found.place("outcome-chart", charts.outcomes(curves), words),
         "Predicted probabilities where raters say yes, and where they say no.",
-        None,
     )
     return [pair, bars]
 

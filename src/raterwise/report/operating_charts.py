@@ -21,6 +21,7 @@ from raterwise.report.charts import (
     compiled,
     diagonal,
     percent_axis,
+    shortened,
 )
 
 MODEL, RATER, ALL = "The model", "One more rater", "Everybody"
@@ -224,15 +225,11 @@ def _columns(x: Any, band: Band, *, name: str, who: str, t: Any = None) -> dict[
     shown: dict[str, Any] = {
         "name": name,
         "who": who,
-        **{key: [_short(v) for v in values] for key, values in columns.items()},
+        **{key: [shortened(v, 4) for v in values] for key, values in columns.items()},
     }
     for key in ("low", "high"):
         if all(v is None for v in shown[key]):
             shown[key] = []
     if t is not None:
-        shown |= {"i": list(range(len(band.value))), "t": [_short(v) for v in t]}
+        shown |= {"i": list(range(len(band.value))), "t": [shortened(v, 4) for v in t]}
     return shown
-
-
-def _short(value: float) -> float | None:
-    return None if math.isnan(value) else round(float(value), 4)

@@ -80,7 +80,7 @@ def plan_page(
         "from that of the pilot. ±: standard error of the simulation and of the pilot."
     )
     table = wide(data_table(header, cells, "Every design"), "Every design")
-    shown = section("plan", "What would each design give?", figure(chart, caption, None), table)
+    shown = section("plan", "What would each design give?", figure(chart, caption), table)
     content = [_first(told, basis, notes), shown, _origin(origin)]
     title = "How many cases and raters does the study need?"
     return page(title, f"Planned for: {metric}", content, found)

@@ -124,14 +124,13 @@ def readers(results: Results) -> Html | None:
             " The model's sensitivity and specificity are at a threshold of 0.5. They differ from "
             "those at a threshold above, which count all ratings together."
         )
-    parts: list[Any] = [
+    return section(
+        "readers",
+        "Does it agree with readers as well as they agree with each other?",
         el("p", found.sentence().replace("-", "−")),
         table,
         el("p", note, class_="note"),
-    ]
-    parts.append(el("details", el("summary", "Each reader"), scrolled(_each(found), "Each reader")))
-    return section(
-        "readers", "Does it agree with readers as well as they agree with each other?", *parts
+        el("details", el("summary", "Each reader"), scrolled(_each(found), "Each reader")),
     )
 
 

@@ -65,7 +65,7 @@ def choice(label: str, names: Iterable[str], place: str, drawn: str) -> Html:
     )
 
 
-def figure(chart: Any, caption: Any, table: Html | None) -> Html:
+def figure(chart: Any, caption: Any, table: Html | None = None) -> Html:
     """Return a chart with its caption, and the numbers behind it for whoever wants them."""
     return el("figure", chart, el("figcaption", caption), None if table is None else behind(table))
 
@@ -163,18 +163,16 @@ def metrics(results: Results, single: Results | None) -> Html:
 def every_metric(results: Results, single: Results | None) -> list[Html]:
     """Return every metric with its interval and one sentence; one rater's beside, if given."""
     headings = list(dict.fromkeys(e.group for e in results.values()))
-    columns = 3 if single is not None else 2
+    columns = ["Metric", *(["Value"] if single is None else ["Every rater", "One rater per case"])]
     bodies = []
     for heading in headings:
-        rows = [el("tr", el("th", heading, scope="rowgroup", colspan=columns), class_="group")]
+        rows = [el("tr", el("th", heading, scope="rowgroup", colspan=len(columns)), class_="group")]
         for e in results.values():
             if e.group == heading:
                 other = None if single is None else el("td", value_of(single.get(e.name)))
                 rows.append(el("tr", metric_name(e), el("td", value_of(e)), other))
         bodies.append(el("tbody", rows))
-    head = [el("th", "Metric", scope="col")]
-    head += [el("th", "Every rater" if single is not None else "Value", scope="col")]
-    head += [el("th", "One rater per case", scope="col")] if single is not None else []
+    head = [el("th", name, scope="col") for name in columns]
     note = in_brackets(results, results.values())
     table = el(
         "table",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -168,6 +168,15 @@ def counted_in_words(count: int, noun: str) -> str:
     ('1 case', '1,880 cases')
     """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def titles_by(pairs: Iterable[tuple[Any, str]]) -> Iterable[tuple[Any, str]]:
+    """Return each key with the titles that share it; a key of None or 0 is nobody's."""
+    grouped: dict[Any, list[str]] = {}
+    for key, title in pairs:
+        if key:
+            grouped.setdefault(key, []).append(title)
+    return [(key, ", ".join(titles)) for key, titles in grouped.items()]
 
 
 def unit_of(data: Any) -> str:

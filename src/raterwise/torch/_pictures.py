@@ -11,7 +11,6 @@ import numpy as np
 from raterwise.curves import ReliabilityCurve, ThresholdCurve
 from raterwise.errors import UndefinedMetricError
 from raterwise.metrics.ranking import CCCCurve, ccc_curve
-from raterwise.palette import IDEAL
 from raterwise.summaries import BinPlan, BinTable
 from raterwise.types import FloatArray
 
@@ -64,7 +63,7 @@ def roc_diagram(mass: FloatArray, hits: FloatArray, names: Sequence[str], ax: An
 
     with style.journal_style():
         ax = style.axes(ax)
-        style.identity(ax, IDEAL, None)
+        style.identity(ax)
         for name, m, h in zip(names, mass, hits, strict=True):
             right, wrong = np.cumsum(h[::-1]), np.cumsum((m - h)[::-1])
             if right[-1] > 0 and wrong[-1] > 0:
