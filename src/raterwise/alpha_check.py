@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -226,7 +226,7 @@ class _Means:
 
     def estimate(self, name: str, title: str, of: Callable[[Any], Any]) -> Estimate:
         """Return a function of the means with Student's interval."""
-        return _estimate(name, title, self.ends(of))
+        return _estimate(name, title, *self.ends(of))
 
     def agreements(self) -> tuple[Estimate, Estimate, Estimate]:
         """Return u_Q, s_Z and how far the first is above the second.
@@ -245,21 +245,23 @@ class _Means:
         shared = correlation_of((seen.error, said.error, gap.error))
         ends = difference_interval(first, second, shared)
         return (
-            _estimate("agreement", "Agreement of two raters", first),
-            _estimate("predicted_agreement", "Predicted agreement", second),
-            _estimate("excess", "Agreement beyond prediction", (gap.value, *ends)),
+            _estimate("agreement", "Agreement of two raters", *first),
+            _estimate("predicted_agreement", "Predicted agreement", *second),
+            _estimate("excess", "Agreement beyond prediction", gap.value, *ends),
         )
 
     def concentration(self, name: str, shrinkage: Callable[[Any], Any]) -> Estimate:
         """Return the α0 of a shrinkage α0 / (α0 + 1); infinite where that is 1 or more."""
         with np.errstate(invalid="ignore", divide="ignore"):
             if not np.isfinite(shrinkage(self.values)):
-                return _estimate(name, "Best α0", [math.inf])
-            return _estimate(name, "Best α0", map(_alpha, self.ends(shrinkage)))
+                return _estimate(name, "Best α0", math.inf)
+            return _estimate(name, "Best α0", *map(_alpha, self.ends(shrinkage)))
 
 
-def _estimate(name: str, title: str, ends: Iterable[float]) -> Estimate:
-    return Estimate(name, *ends, title=title, reference="LH Theorem 1")
+def _estimate(
+    name: str, title: str, value: float, low: float | None = None, high: float | None = None
+) -> Estimate:
+    return Estimate(name, value, low, high, title=title, reference="LH Theorem 1")
 
 
 def _alpha(shrinkage: float) -> float:
