@@ -15,9 +15,9 @@ INTRODUCTION = """\
 # Metrics
 
 This page lists every metric of `raterwise evaluate` and `rw.evaluate`, by family. Each family
-also has a page on the site with formulas, ranges, pitfalls and a picture of what drives the
-values. If you have a question rather than a metric in mind, start with [Which metric should I
-report?](start/which_metric.md)
+also has a page on the site with formulas, ranges, pitfalls, references and a picture of what
+drives the values. If you have a question rather than a metric in mind, start with [Which metric
+should I report?](start/which_metric.md)
 
 ```{toctree}
 :glob:
@@ -31,8 +31,7 @@ the interval is made ([details](coverage.md)). *Inversion*: by inverting a test,
 cannot be negative. *Bootstrap*: by resampling, for metrics that jump from case to case. The other
 intervals use the standard error from leaving out one patient or case at a time, with a shape that
 suits the metric: a *proportion*, a *loss* (a *signed loss* may be below 0), a *separation* of
-correct from wrong cases, a *difference* of two proportions, a *ratio*, or *Student's* t. LH,
-RECE, MR and CCC are [the four papers](citing.md).
+correct from wrong cases, a *difference* of two proportions, a *ratio*, or *Student's* t.
 
 **Clinical metrics** are about one class: the second of two, or the class named by `positive=`.
 With more classes they are computed for each class against the rest and averaged (`ordered=True`:
@@ -52,8 +51,8 @@ def page() -> str:
     for group in groups:
         lines += [
             f"## {group}\n",
-            "| name | what it says | better | raters | interval | reference |",
-            "| --- | --- | --- | --- | --- | --- |",
+            "| metric | what it says | better | raters | interval |",
+            "| --- | --- | --- | --- | --- |",
         ]
         for row in CATALOG.values():
             if row.group == group:
@@ -64,10 +63,10 @@ def page() -> str:
                     "signed_loss": "signed loss",
                 }
                 interval = "inversion" if row.error else shown.get(row.shape, row.shape)
-                title = "" if row.title.lower() == row.name else f"**{row.title}.** "
+                title = "" if row.title.lower() == row.name else f"{row.title} "
                 lines.append(
-                    f"| `{row.name}` | {title}{row.meaning} | {better} | {row.least_raters} "
-                    f"| {interval} | {row.reference} |"
+                    f"| {title}`{row.name}` | {row.meaning} | {better} | {row.least_raters} "
+                    f"| {interval} |"
                 )
         lines.append("")
     return "\n".join(lines)
