@@ -225,7 +225,7 @@ def test_features_that_say_nothing_are_told(studies: str) -> None:
             writer.writeheader()
             writer.writerows(rows)
     found = done(f"{studies} --method none --alpha --features-prefix feat_ --metrics brier")
-    assert any("none of the 1 features helps" in warning for warning in found["warnings"])
+    assert any("the features do not help" in warning for warning in found["warnings"])
     assert len(set(column("out/calibrated.csv", "alpha0"))) == 1
 
 
@@ -318,11 +318,11 @@ def test_cases_or_patients_in_both_files_are_refused(folder: Path) -> None:
     (folder / "apply.csv").write_text(text, encoding="utf-8")
     shared_case = run(f"calibrate {LABELLED} --out out")
     assert shared_case.exit_code == 2 and not (folder / "out").exists()
-    assert "in both are 1 case ('f2'); --allow-overlap continues" in shared_case.stderr
+    assert "they share 1 case ('f2') (--allow-overlap continues" in shared_case.stderr
     (folder / "apply.csv").write_text(APPLY.replace("p5", "p1"), encoding="utf-8")
     shared_patient = run(f"calibrate {LABELLED} --group-column patient --out out")
     assert shared_patient.exit_code == 2
-    assert "in both are 1 patient ('p1')" in shared_patient.stderr
+    assert "they share 1 patient ('p1')" in shared_patient.stderr
     allowed = run(f"calibrate {LABELLED} --group-column patient --allow-overlap --out out")
     assert allowed.exit_code == 0
     told = "in both files: 1 patient ('p1'); the difference looks better than it is"
@@ -337,14 +337,14 @@ def test_the_same_file_without_names_is_refused(folder: Path) -> None:
         text = (folder / f"{name}.csv").read_text(encoding="utf-8")
         (folder / f"{name}.csv").write_text(text.replace("case,", "nr,"), encoding="utf-8")
     same = run("calibrate --fit fit.csv --apply fit.csv --label-column truth --out out")
-    assert same.exit_code == 2 and "in both are the file itself" in same.stderr
+    assert same.exit_code == 2 and "they share every case (it is the same file)" in same.stderr
     two = run(f"calibrate {LABELLED} --out out --resamples 20")
     assert "warning: neither cases nor patients have names" in two.stdout
 
 
 ERRORS = {
     "no labels": (BOTH, "fit.csv holds no labels; give a file of ratings"),
-    "nothing to do": (f"{LABELLED} --method none", "--method: none leaves nothing to do"),
+    "nothing to do": (f"{LABELLED} --method none", "--method: none needs --alpha"),
     "no such column": (f"{BOTH} --label-column y", "--label-column: must name a column"),
     "no cross-validation": (f"{LABELLED} --cross-validate", "must be used with vector, matrix"),
     "no features": (

@@ -341,7 +341,7 @@ ERRORS = {
     "a folder": ("predictions.csv --label-column truth --csv .", "must be a file to write to"),
     "both kinds of label": (
         "predictions.csv --label-column truth --ratings long.csv",
-        "--label-column: is for one label per case",
+        "--label-column: cannot be combined with ratings",
     ),
     "the wrong separator": (
         "semicolons.csv --label-column y --delimiter ,",

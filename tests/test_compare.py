@@ -333,8 +333,8 @@ def test_what_results_know_is_not_asked_again(tmp_path: Path) -> None:
     assert [d.metric for d in rw.compare(results, metrics="ece").differences] == ["ece"]
     assert len(rw.compare(results, resamples=20).differences) == 3
     for message, arguments in {
-        "labels: results know theirs": {"labels": labels},
-        "groups: results know theirs": {"groups": np.arange(60)},
+        "labels: is for predictions; results": {"labels": labels},
+        "groups: is for predictions; results": {"groups": np.arange(60)},
         "level: the results were made with 0.95, which cannot be changed; got 0.5": {"level": 0.5},
         "bins: the results were made with 15, which cannot be changed; got [0.0, 1.0]": {
             "bins": np.array([0.0, 1.0])
@@ -345,7 +345,7 @@ def test_what_results_know_is_not_asked_again(tmp_path: Path) -> None:
             rw.compare(results, **arguments)
     with pytest.raises(InvalidInputError, match="'sharp' is the first, 'noisy' the second"):
         rw.compare({"sharp": results["sharp"], "noisy": models["noisy"]}, labels)
-    with pytest.raises(InvalidInputError, match="labels: are needed with predictions"):
+    with pytest.raises(InvalidInputError, match="labels: must be given with predictions"):
         rw.compare(models)
     fewer = rw.evaluate(models["noisy"], labels, "ece", resamples=20)
     with pytest.warns(UserWarning, match="not all models have them: brier, nll"):

@@ -368,11 +368,11 @@ BROKEN: list[tuple[str, Callable[[Path], Path], str, str, str, str]] = [
         r"bc1_gt.csv: Lung Lesion must be a whole number 0 … 1; row 0 has '2'",
     ),
     ("covid_ct", covid_ct, "Data-split/COVID/testCT_COVID.txt", "plain", "no", r"must hold no.png"),
-    ("gbcu", gbcu, "train.txt", ",2", ",3", r"such as im00001.jpg,2; row 0 has 'im00001.jpg,3'"),
+    ("gbcu", gbcu, "train.txt", ",2", ",3", r"look like im00001.jpg,2; row 0 has 'im00001.jpg,3'"),
     ("gbcu", gbcu, "test.txt", "im00002", "im00001", r"rows 0 and 1 have 'im00001.jpg'"),
     ("mhist", mhist, "annotations.csv", "aab", "aaa", r"Image Name must be different in each row"),
-    ("mhist", mhist, "annotations.csv", "MHIST_aab", '"b', r"divided by ','; line 3: unexpected"),
-    ("csaw_m", csaw_m, "labels/CSAW-M_test.csv", ";4;4;4", ';"4"4;4', r"divided by ';'; line 2"),
+    ("mhist", mhist, "annotations.csv", "MHIST_aab", '"b', r"separated by ','; line 3: unexpected"),
+    ("csaw_m", csaw_m, "labels/CSAW-M_test.csv", ";4;4;4", ';"4"4;4', r"separated by ';'; line 2"),
     ("chexpert_test", chexpert, "groundtruth.csv", "\n", f"\n{STUDY},0,0\n", r"Study must be diff"),
 ]
 
@@ -404,7 +404,7 @@ def test_what_is_missing_from_a_folder_is_named(tmp_path: Path) -> None:
     (qubiq(tmp_path / "q") / "Validation" / "case02" / "task01_seg02.nii.gz").unlink()
     with pytest.raises(InvalidInputError, match=r"case02: must have the masks of seg01, seg02"):
         read("qubiq", tmp_path / "q")
-    with pytest.raises(InvalidInputError, match=r"cases must have masks such as task03_seg01.nii"):
+    with pytest.raises(InvalidInputError, match=r"cases must have masks like task03_seg01.nii"):
         read("qubiq", tmp_path / "q", task=3)
     (curvas(tmp_path / "u") / "training_set" / "UKCHLL001" / "annotation_2.nii.gz").unlink()
     with pytest.raises(InvalidInputError, match=r"UKCHLL001: .*as other cases have; got ann.*_1, "):
@@ -412,7 +412,7 @@ def test_what_is_missing_from_a_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"must be NORMAL or .*; row 0 has 'MAYBE'"):
         read("chaksu", chaksu(tmp_path / "c", "maybe"))
     put(oct2017(tmp_path / "o"), {"OCT2017/test/CNV/DME-1-1.jpeg": None})
-    with pytest.raises(InvalidInputError, match=r"such as CNV-1016042-1.jpeg; got DME-1-1.jpeg"):
+    with pytest.raises(InvalidInputError, match=r"look like CNV-1016042-1.jpeg; got DME-1-1.jpeg"):
         read("oct2017", tmp_path / "o")
     put(pocus(tmp_path / "p"), {"pocus_videos/linear/unknown.mp4": None})
     with pytest.raises(InvalidInputError, match=r"begin with Cov, .*; got unknown.mp4"):

@@ -143,7 +143,7 @@ def test_metrics_of_a_belief_need_one(name: str) -> None:
     """Bare probabilities leave them undefined, and say why."""
     found = evaluate(metrics=[name, "ece"])
     assert found[name].value is None
-    wanted = {"belief": "a belief", "samples": "the draws", "outside": "cases from elsewhere"}
+    wanted = {"belief": "a belief", "samples": "the draws", "outside": "out-of-distribution cases"}
     assert f"it needs {wanted[CATALOG[name].needs]}" in str(found[name].undefined)
     assert found["ece"].value is not None
 

@@ -80,7 +80,7 @@ def test_subgroups_as_a_frame(results: rw.Results) -> None:
     )
     with pytest.raises(KeyError, match=r"no metric 'brir' in this level \(did you mean 'brier'"):
         group["brir"]
-    with pytest.raises(rw.InvalidInputError, match="they have no sub-groups"):
+    with pytest.raises(rw.InvalidInputError, match="needs results with sub-groups"):
         rw.evaluate([0.5, 0.2], [1, 0], "brier", resamples=0).to_frame("subgroups")
 
 

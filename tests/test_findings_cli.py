@@ -400,7 +400,10 @@ def test_the_metrics_of_levels_can_be_chosen(folder: Path) -> None:
 
 ERRORS = {
     "a hint": ("evaluate p.csv --ratings r.csv", "raterwise evaluate --multilabel takes them"),
-    "one label": ("evaluate p.csv --multilabel --label-column site", "--label-column: a finding"),
+    "one label": (
+        "evaluate p.csv --multilabel --label-column site",
+        "--label-column: each finding",
+    ),
     "raters": (
         "evaluate p.csv --multilabel --ratings r.csv --unit raters",
         "needs to know who said what",
@@ -417,11 +420,11 @@ ERRORS = {
     ),
     "a column alone": (
         "evaluate p.csv --ratings r.csv --finding-column x",
-        "--finding-column: goes with --multilabel; got 'x'",
+        "--finding-column: needs --multilabel; got 'x'",
     ),
     "stability": (
         "stability p.csv --ratings r.csv --finding-column x",
-        "--finding-column: goes with --multilabel; got 'x'",
+        "--finding-column: needs --multilabel; got 'x'",
     ),
     "too few raters": (
         "stability p.csv --multilabel --ratings one.csv --metrics epistemic_loss --repeats 2",

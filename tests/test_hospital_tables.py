@@ -110,12 +110,12 @@ MESSAGES: dict[str, tuple[str, str, str, str, str]] = {
     ),
     "a majority among the readers": (
         P, WIDE.replace("\n", ",1\n").replace("reader_2,1", "reader_2,reader_majority"), BOTH,
-        "'reader_majority' may be none; --rater-columns reader_1,reader_2",
+        "'reader_majority' may not be one .--rater-columns reader_1,reader_2",
         f"{BOTH} --rater-columns reader_1,reader_2",
     ),
     "how sure each reader was": (
         P, "case,reader_1,reader_1_sure,reader_2\nn1,0,1,1\nn2,1,1,1\nn3,1,0,\nn4,0,1,0\n", BOTH,
-        "'reader_1_sure' may be none; --rater-columns reader_1,reader_2",
+        "'reader_1_sure' may not be one .--rater-columns reader_1,reader_2",
         f"{BOTH} --rater-columns reader_1,reader_2",
     ),
     "a reader named twice": (

@@ -457,7 +457,7 @@ def test_intervals_over_raters_are_as_long_as_new_raters_differ(name: str, known
 def test_one_rater_cannot_be_resampled() -> None:
     """One label a case, or one person, is an error that says so."""
     probs = np.full((4, 2), 0.5)
-    with pytest.raises(ValueError, match=r'unit: "raters" needs several of them; every case'):
+    with pytest.raises(ValueError, match=r'unit: "raters" needs several raters; every case'):
         rw.evaluate(probs, [0, 1, 1, 0], "brier", unit="raters")
     one = rw.Labels.from_long([0, 1, 2, 3], ["A"] * 4, [0, 1, 1, 0], num_classes=2)
     with pytest.raises(ValueError, match="one person rated"):

@@ -168,7 +168,9 @@ def test_leaving_out_the_copy_in_cells_and_in_a_stream(tmp_path: Path) -> None:
         two = rw.Labels.from_counts([[1, 1]])
         told: dict[str, Any] = {"bandwidth": 0.05, "leave_out": "copy", "method": method}
         assert rw.kde_ece([0.5], two, **told) == pytest.approx(0.5)
-    with pytest.raises(rw.InvalidInputError, match='leave_out: "copy" is a label; got per="case"'):
+    with pytest.raises(
+        rw.InvalidInputError, match='leave_out: "copy" needs per="annotation"; got per="case"'
+    ):
         rw.kde_ece(p, held, leave_out="copy", per="case")
 
 

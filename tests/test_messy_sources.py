@@ -111,7 +111,7 @@ def test_streams_suggest_and_refuse() -> None:
     code, said = stream(columns, "--label-column truth --subgroup-column scaner")
     assert code == 2 and "--subgroup-column:" in said and "did you mean 'scanner'?" in said
     code, said = stream(columns, "--label-column truth --duplicates last")
-    assert code == 2 and "--duplicates: a stream has one row a case" in said
+    assert code == 2 and "--duplicates: is not for a stream, which has one row per case" in said
 
 
 def test_no_column_is_lost_in_silence() -> None:

@@ -161,7 +161,7 @@ def test_options_reach_stability_and_planning() -> None:
         ({"options": {"brier": {"sigma": 1}}}, "options: brier is not among the metrics asked for"),
         ({"options": {"nothing": {}}}, "options: no metric is called 'nothing'"),
         ({"options": {"ece": {"question": "canonical"}}}, "question of ece: must be one of top_la"),
-        ({"question": "canonical"}, "question: none of these metrics can be asked with"),
+        ({"question": "canonical"}, "question: none of these metrics can use"),
         ({"per": "voxel", "metrics": "nll"}, "^per: must be one of annotation, case"),
         ({"per": "case", "metrics": "fleiss_kappa"}, "per: none of these metrics"),
         ({"per": "case", "metrics": "fleiss_kappa"}, "they take no such option; accuracy, .* do$"),

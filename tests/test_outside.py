@@ -302,7 +302,9 @@ def test_what_models_must_share(own: dict[str, Any], message: str) -> None:
 def test_results_of_other_outside_cases_are_no_pairs() -> None:
     """Forty and thirty-nine of them."""
     first, second = evaluated(["auccc"]), evaluated(["auccc"], outside=OUTSIDE[1:])
-    with pytest.raises(InvalidInputError, match="must share the cases from elsewhere; 'a' has 40"):
+    with pytest.raises(
+        InvalidInputError, match="must have the same out-of-distribution cases; 'a' has 40"
+    ):
         rw.compare({"a": first, "b": second})
 
 
@@ -316,7 +318,7 @@ def test_results_of_other_outside_cases_are_no_pairs() -> None:
             {"metrics": ["ece", "brier"]},
             "confidence: none of these metrics ranks cases by it; auccc",
         ),
-        ({"question": "positive"}, "confidence: goes with question=\"top_label\"; got 'positive'"),
+        ({"question": "positive"}, "confidence: needs question=\"top_label\"; got 'positive'"),
         ({"confidence": CONFIDENCE[1:]}, "confidence: must match probs; got 149 for 150 cases"),
         ({"confidence": np.full(150, np.nan)}, "confidence: must not contain NaN; 150 values"),
         ({"outside": OUTSIDE_PROBS}, r"outside: must be \(M,\) confidences of the same kind"),
@@ -338,7 +340,7 @@ def test_what_cannot_be_ranked(own: dict[str, Any], message: str) -> None:
 def test_without_outside_cases_there_is_no_area() -> None:
     """The metric says what it needs, and "all" leaves it out."""
     found = rw.evaluate(PROBLEM.probs, PROBLEM.labels, "io_auroc,auccc", resamples=0)
-    assert found["io_auroc"].undefined == "it needs cases from elsewhere (outside=)"
+    assert found["io_auroc"].undefined == "it needs out-of-distribution cases (outside=)"
     assert "io_auroc" not in rw.evaluate(PROBLEM.probs, PROBLEM.labels, resamples=0)
     assert "io_auroc" in rw.evaluate(PROBLEM.probs, PROBLEM.labels, outside=[0.5], resamples=0)
 

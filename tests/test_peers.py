@@ -393,7 +393,7 @@ def test_the_test_of_whole_vectors_keeps_its_level_and_finds_confused_classes() 
 def test_whole_vectors_are_not_streamed(tmp_path: Path) -> None:
     """Every case is compared with every other, so they must all be there; what to ask is said."""
     pq.write_table(pa.table({"prob_a": [0.3], "prob_b": [0.7], "truth": ["b"]}), tmp_path / "t.pq")
-    with pytest.raises(rw.InvalidInputError, match='ask "per_class", or of two classes'):
+    with pytest.raises(rw.InvalidInputError, match='use "per_class", or for two classes'):
         rw.evaluate_stream(
             tmp_path / "t.pq", "kernel_calibration_error", label_column="truth",
             options={"kernel_calibration_error": {"question": "canonical"}},

@@ -257,7 +257,7 @@ def test_every_draw_of_an_ensemble_is_shifted() -> None:
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ({"source_prevalence": 0.2}, "source_prevalence: goes with target_prevalence"),
+        ({"source_prevalence": 0.2}, "source_prevalence: needs target_prevalence"),
         ({"target_prevalence": 1.5}, "target_prevalence: a prevalence must lie between"),
     ],
 )
@@ -287,9 +287,11 @@ def test_models_are_compared_at_the_prevalence_of_use() -> None:
     results = {n: rw.evaluate(p, problem.labels, "brier", **use) for n, p in models.items()}
     assert rw.compare(results).differences == found.differences
     assert found.models["one"].warnings[0].startswith("results at the prevalence of use: ")
-    with pytest.raises(rw.InvalidInputError, match="target_prevalence: results know theirs"):
+    with pytest.raises(
+        rw.InvalidInputError, match="target_prevalence: is for predictions; results"
+    ):
         rw.compare(results, target_prevalence=0.2)
-    with pytest.raises(rw.InvalidInputError, match="source_prevalence: goes with target_prev"):
+    with pytest.raises(rw.InvalidInputError, match="source_prevalence: needs target_prev"):
         rw.compare(models, problem.labels, "brier", source_prevalence=0.2)
 
 
@@ -328,7 +330,7 @@ def test_the_command_line_resamples_cases_at_another_prevalence(tmp_path: Path) 
     words = ["evaluate", str(tmp_path / "cases.csv"), "--label-column", "truth", "--unit", "both"]
     done = CliRunner().invoke(app, [*words, "--target-prevalence", "0.1"])
     assert done.exit_code == 2
-    assert "--target-prevalence: goes with --unit cases; each label is weighted" in done.output
+    assert "--target-prevalence: needs --unit cases; labels are weighted" in done.output
 
 
 def test_the_command_line_compares_at_the_prevalence_of_use(tmp_path: Path) -> None:
@@ -357,7 +359,7 @@ def test_the_command_line_compares_at_the_prevalence_of_use(tmp_path: Path) -> N
     assert done.exit_code == 2 and "--target-prevalence: must be numbers" in done.output
     results = [str(tmp_path / f"{name}.json") for name in "ab"]
     done = CliRunner().invoke(app, ["compare", *results, "--target-prevalence", "0.1"])
-    assert done.exit_code == 2 and "results know theirs" in done.output
+    assert done.exit_code == 2 and "results already contain it" in done.output
 
 
 def test_calibrated_probabilities_are_shifted_to_use(tmp_path: Path) -> None:
@@ -405,9 +407,9 @@ def test_raters_are_not_resampled_at_another_prevalence(unit: Any) -> None:
     """The reason is that, not that cases had one label: they have two."""
     counts = rw.Labels.from_counts([[2, 0], [1, 1], [0, 2]])
     told: dict[str, Any] = {"target_prevalence": 0.1, "unit": unit, "resamples": 20}
-    with pytest.raises(rw.InvalidInputError, match='target_prevalence: goes with unit="cases"'):
+    with pytest.raises(rw.InvalidInputError, match='target_prevalence: needs unit="cases"'):
         rw.evaluate([0.2, 0.4, 0.7], counts, "brier", **told)
-    with pytest.raises(rw.InvalidInputError, match='target_prevalence: goes with unit="cases"'):
+    with pytest.raises(rw.InvalidInputError, match='target_prevalence: needs unit="cases"'):
         rw.evaluate_multilabel(
             [[0.2], [0.4], [0.7]], ratings=[[[0, 0]], [[0, 1]], [[1, 1]]], metrics="brier", **told
         )

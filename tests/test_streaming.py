@@ -505,8 +505,8 @@ def test_a_name_that_is_there_is_no_pattern(tmp_path: Path) -> None:
     [
         ((), "a stream needs the labels in the same file"),
         (("--label-column", "nobody"), "there is no 'nobody'"),
-        (("--rater-columns", "r0", "--ratings", "x.csv"), "a stream has its labels in the file"),
-        (("--rater-columns", "r0", "--unit", "raters"), "needs several of them; one person rated"),
+        (("--rater-columns", "r0", "--ratings", "x.csv"), "a stream needs its labels in the file"),
+        (("--rater-columns", "r0", "--unit", "raters"), "needs several raters; one person rated"),
         (("--label-column", "r0", "--unit", "both"), "needs to know who said what"),
         (("--label-column", "r0", "--prob-prefix", "q_"), "none begins with 'q_'"),
     ],

@@ -495,7 +495,7 @@ BAD_PREDICTIONS = {
     "one column for two things": (
         TWO + "x,0.5,0.5\n",
         {"weight_column": "prob_a"},
-        "prob_columns: a column is read as one thing; 'prob_a' would be a probability and",
+        "prob_columns: must not be used for anything else; 'prob_a' would be",
     ),
 }
 

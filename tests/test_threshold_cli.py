@@ -127,7 +127,7 @@ def test_a_threshold_that_no_metric_takes_is_refused(folder: Path, name: str) ->
     out = " --out folder" if name == "calibrate" else ""
     done = run(f"{command} --threshold 0.3{out}")
     assert done.exit_code == 2
-    assert "--threshold: none of these metrics can be asked with 0.3" in done.stderr
+    assert "--threshold: none of these metrics can use 0.3" in done.stderr
     assert "sensitivity" in done.stderr
 
 

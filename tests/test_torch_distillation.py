@@ -572,7 +572,7 @@ def test_files_that_are_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"checkpoint: state\.pt must be a file of weights"):
         distillation().fit(data(), epochs=1, checkpoint=path)
     torch.save({"weights": torch.zeros(2)}, path)
-    with pytest.raises(InvalidInputError, match=r"checkpoint: state\.pt is none of this training"):
+    with pytest.raises(InvalidInputError, match=r"checkpoint: state\.pt is not from this training"):
         distillation().fit(data(), epochs=1, checkpoint=path)
     distillation().fit(data(), epochs=1, checkpoint=path, resume=False)
     assert len(distillation().fit(data(), epochs=1, checkpoint=path).history) == 1

@@ -144,7 +144,7 @@ def test_who_rated_nothing_that_counts_is_nobody_in_a_stream_as_in_memory(
             assert (streamed[name].low, streamed[name].high) == same, name
     said[:, 3] = -1
     alone = write_stream(tmp_path, probs[:-1], said[:-1])
-    with pytest.raises(rw.InvalidInputError, match="needs several of them; one person rated"):
+    with pytest.raises(rw.InvalidInputError, match="needs several raters; one person rated"):
         rw.evaluate_stream(alone, "brier", rater_columns=READERS, on_unrated="drop", **asked)
 
 

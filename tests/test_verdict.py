@@ -484,7 +484,7 @@ def test_refuses_what_it_cannot_use() -> None:
         judge([0.2], [1], simulations=3)
     with pytest.raises(InvalidInputError, match="per"):
         judge([0.2], [1], per="rater")
-    with pytest.raises(InvalidInputError, match="belong to the predictions"):
+    with pytest.raises(InvalidInputError, match="Predictions contain them"):
         judge(Predictions.of([0.2, 0.3], [1, 0]), groups=[1, 2])
 
 

@@ -391,7 +391,7 @@ WRONG_KINDS = {
     "subgroups": (lambda: rw.evaluate([0.5], [1], "ece", subgroups=5),
                   "subgroups: must be one column of values; got 5"),
     "names of models": (lambda: rw.compare({1: [0.5], 2: [0.4]}, [1]),
-                        "models: must have words for names; got 1"),
+                        "models: names must be text; got 1"),
     "a sparse tensor": (lambda: rw.ece(torch.eye(2).to_sparse(), [0, 1]),
                         "probs: must be a dense tensor of numbers"),
     "a tensor without values": (lambda: rw.ece(torch.zeros(2, 2, device="meta"), [0, 1]),
@@ -551,7 +551,7 @@ def test_one_patient_is_nothing_to_compare_by() -> None:
     """A single case, or several of one patient: a clear refusal and no division by zero."""
     for probs, patients in (([0.3], None), ([0.3, 0.8], ["ann", "ann"])):
         models = {"a": probs, "b": [0.5] * len(probs)}
-        with pytest.raises(rw.InvalidInputError, match="models: must be of two patients"):
+        with pytest.raises(rw.InvalidInputError, match="models: need at least two patients"):
             rw.compare(models, [1] * len(probs), "brier", resamples=10, groups=patients)
 
 
@@ -606,7 +606,7 @@ def test_raters_who_rated_nothing_are_not_drawn() -> None:
         assert (one[name].low, one[name].high) == (other[name].low, other[name].high)
     alone = rw.Labels.from_ratings(np.where(np.arange(3) == 1, ratings, -1), 3)
     for unit in ("raters", "both"):
-        with pytest.raises(rw.InvalidInputError, match='unit: "raters" needs several of them'):
+        with pytest.raises(rw.InvalidInputError, match='unit: "raters" needs several raters'):
             rw.evaluate(probs, alone, "ece", resamples=30, unit=unit)
 
 

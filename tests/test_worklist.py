@@ -248,9 +248,9 @@ def test_without_alpha_only_disagreement_can_rank(folder: Path) -> None:
     (folder / "bare.csv").write_text(text, encoding="utf-8")
     refused = run("worklist bare.csv")
     assert refused.exit_code == 2
-    assert "bare.csv has no column 'alpha0'; give --alpha-model or --alpha-col" in refused.stderr
+    assert "bare.csv has no column 'alpha0'. Give --alpha-model or --alpha-col" in refused.stderr
     shown = run("worklist bare.csv --by disagreement --html bare.html")
-    assert "α0, how sure to be of each case, is unknown, and so what an answer" in shown.stdout
+    assert "Without α0, it is unknown how much an answer would change." in shown.stdout
     assert shown.stdout.splitlines()[1].split() == ["case", "disagree", "now"]
     page = (folder / "bare.html").read_text(encoding="utf-8")
     assert "that two raters are most likely to differ about come first" in page
@@ -309,7 +309,7 @@ ERRORS = {
         "cases.csv --calibrator other.json",
         "other.json has 'malignant', 'benign' and cases.csv 'benign', 'malignant'",
     ),
-    "weights": ("cases.csv --weight-column alpha0", "--weight-column: raterwise worklist knows no"),
+    "weights": ("cases.csv --weight-column alpha0", "--weight-column: raterwise worklist does not"),
     "top": ("cases.csv --top 0", "top: must be at least 1"),
 }
 

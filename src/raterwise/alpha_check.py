@@ -34,28 +34,28 @@ class AlphaCheck:
     agreement : Estimate
         u_Q, how often two raters of a case agree: the mean of Σ_k Q_k².
     predicted_agreement : Estimate
-        s_Z, how often the probabilities say so: the mean of Σ_k p_k².
+        s_Z, how often the probabilities say that they agree: the mean of Σ_k p_k².
     excess : Estimate
-        u_Q - s_Z. Where it is above 0, a finite α0 improves predicted disagreement.
+        u_Q - s_Z. If it is above 0, a finite α0 improves predicted disagreement.
     epistemic_loss : Estimate
-        EL. Where it is above 0, a finite α0 improves probabilities after an expert's label.
+        EL. If it is above 0, a finite α0 improves probabilities after an expert's label.
     helps : bool or None
         Whether the interval of `excess` is above 0 or below; None if it contains 0.
     least_concentration : float
-        The least α0 with which predicted disagreement is no worse than without; infinite where
-        none is.
+        The smallest α0 with which predicted disagreement is no worse than without α0; infinite
+        if there is none.
     concentration : Estimate
         The α0 that is best for predicted disagreement, (1 - u_Q) / (u_Q - s_Z).
     least_posterior_concentration : float
-        The least α0 with which probabilities after a label are no worse than before it.
+        The smallest α0 with which probabilities after a label are no worse than before it.
     posterior_concentration : Estimate
         The α0 that is best for them, (1 - u_Q) / EL.
     sentence : str
-        What follows, in words.
+        The conclusion in words.
 
     See Also
     --------
-    alpha_can_help : makes it.
+    alpha_can_help : returns it.
 
     Examples
     --------
@@ -110,12 +110,12 @@ def alpha_can_help(
     Parameters
     ----------
     probs : array-like of shape (N, K) or (N,), or a belief
-        Class probabilities; (N,) are those of class 1 of two. Of a belief, the disagreement that it
-        predicts is taken: can α-calibration improve it further?
+        Class probabilities; with shape (N,), the probability of class 1 of two. For a belief, the
+        question is whether α-calibration can improve its predicted disagreement further.
     labels : Labels or array-like of shape (N,)
         The raters' labels, with at least two per case.
     groups : array-like of shape (N,), default None
-        The patient of each case, which intervals then are by.
+        The patient of each case; intervals are then by patient.
     level : float, default 0.95
         Confidence level of the intervals.
     weights : array-like of shape (N,), default None
@@ -128,17 +128,17 @@ def alpha_can_help(
     Returns
     -------
     AlphaCheck
-        u_Q and s_Z with intervals, the α0 that suits the cases on average, and a sentence.
+        u_Q and s_Z with intervals, the best α0 for the cases on average, and a sentence.
 
     Raises
     ------
     InvalidInputError
-        If a case has one label only, or there are fewer than two cases (patients).
+        If a case has a single label, or there are fewer than two cases (patients).
 
     See Also
     --------
     AlphaCalibration : finds an α0 for each case.
-    disagreement_loss : how good predicted disagreement is.
+    disagreement_loss : measures the predicted disagreement.
 
     References
     ----------

@@ -32,13 +32,13 @@ class CalibrationTest:
     Parameters
     ----------
     statistic : float
-        What was tested.
+        The test statistic.
     p_value : float
-        How often a calibrated model would show so much; small values speak against calibration.
+        How often a calibrated model would show a statistic this extreme.
 
     See Also
     --------
-    spiegelhalter_test, kernel_calibration_test : make it.
+    spiegelhalter_test, kernel_calibration_test : return it.
 
     Examples
     --------

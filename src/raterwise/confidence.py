@@ -1,7 +1,7 @@
-"""Does confidence separate right from wrong, for those who have confidences and no probabilities.
+"""Metrics of confidence, for users who have confidences but no probabilities.
 
 Confidence may be any number: only its order counts. With class probabilities use the functions of
-the same name in `raterwise` itself, which work out what is right by themselves.
+the same name in `raterwise` itself, which find out what is right from the labels.
 
 >>> import raterwise as rw
 >>> rw.confidence.auccc([0.9, 0.8, 0.6, 0.4], [1, 1, 0, 1])
@@ -44,8 +44,7 @@ def ccc_curve(
         Whether each prediction is right, or the fraction of raters who say so; a case then counts
         partly as right and partly as wrong.
     outside : array-like of shape (M,), default None
-        Confidences of out-of-distribution cases, which count as wrong whatever was predicted. Each
-        has the weight 1.
+        Confidences of out-of-distribution cases, which count as wrong with weight 1.
     weights : array-like of shape (N,), default None
         Weight of each case; 1 by default.
 
@@ -57,7 +56,7 @@ def ccc_curve(
     Raises
     ------
     UndefinedMetricError
-        Where every case is right, or every case is wrong.
+        If every case is right, or every case is wrong.
 
     See Also
     --------
@@ -102,13 +101,13 @@ def auccc(
     Returns
     -------
     float
-        0.5 for a confidence that says nothing, 1 where every right case stands above every wrong
-        one (CCC section 2.2).
+        0.5 for an uninformative confidence, 1 if every right case ranks above every wrong one
+        (CCC section 2.2).
 
     Raises
     ------
     UndefinedMetricError
-        Where every case is right, or every case is wrong.
+        If every case is right, or every case is wrong.
 
     See Also
     --------
@@ -161,7 +160,7 @@ def aurc(
     Returns
     -------
     float
-        0 where every case is right; lower is better.
+        0 if every case is right; lower is better.
 
     See Also
     --------
@@ -205,7 +204,7 @@ def augrc(
     Returns
     -------
     float
-        0 where every case is right, 0.5 where every case is wrong; lower is better.
+        0 if every case is right, 0.5 if every case is wrong; lower is better.
 
     See Also
     --------

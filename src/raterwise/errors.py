@@ -64,19 +64,19 @@ class RaterwiseError(Exception):
         self.where = where
 
     def renamed(self, argument: str, where: str | None = None) -> Self:
-        """Return the error in the words of somebody who calls the argument, or the place, other.
+        """Return the error with other names for the argument or the place.
 
         Parameters
         ----------
         argument : str
-            What they call it.
+            The new name of the argument.
         where : str, default None
-            What they call the place, if the error names one.
+            The new name of the place, if the error names one.
 
         Returns
         -------
         RaterwiseError
-            Of the same kind.
+            An error of the same class.
 
         Examples
         --------
@@ -97,8 +97,8 @@ class InvalidInputError(RaterwiseError, ValueError):
 
     See Also
     --------
-    InvalidTypeError : of a wrong type.
-    UndefinedMetricError : good input without a value.
+    InvalidTypeError : an argument of a wrong type.
+    UndefinedMetricError : valid input on which the metric has no value.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class InvalidTypeError(RaterwiseError, TypeError):
 
     See Also
     --------
-    InvalidInputError : of a wrong value.
+    InvalidInputError : an argument with a wrong value.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class MissingExtraError(RaterwiseError, ImportError):
 
     See Also
     --------
-    RaterwiseError : all errors on purpose.
+    RaterwiseError : all every error that raterwise raises deliberately.
 
     Examples
     --------
@@ -205,7 +205,7 @@ class RaterwiseWarning(UserWarning):
 
     See Also
     --------
-    RaterwiseError : what goes no further.
+    RaterwiseError : stops the computation.
 
     Examples
     --------

@@ -108,8 +108,8 @@ class Prior:
         to = _prior("target_prevalence", target, classes)
         if (absent := np.flatnonzero(shares == 0)).size:
             raise InvalidInputError(
-                f"target_prevalence: no label is of class {absent[0]}, so that no weight can make "
-                f"it {to[absent[0]]:g} of all"
+                f"target_prevalence: no label is of class {absent[0]}, so weights cannot give it a "
+                f"prevalence of {to[absent[0]]:g}"
             )
         seen = shares / shares.sum()
         before = seen if source is None else _prior("source_prevalence", source, classes)
@@ -138,9 +138,7 @@ class Prior:
 def refuse_source_alone(target: Any, source: Any) -> None:
     """Refuse where probabilities are right without where they are to be used."""
     if target is None and source is not None:
-        raise InvalidInputError(
-            f"source_prevalence: goes with target_prevalence; got {source!r} alone"
-        )
+        raise InvalidInputError(f"source_prevalence: needs target_prevalence; got only {source!r}")
 
 
 def in_words(told: Mapping[str, Any], class_names: Sequence[str] | None) -> str:
@@ -176,7 +174,9 @@ def in_use(
     """
     for name in ("confidence", "outside"):
         if getattr(predictions, name) is not None:
-            raise InvalidInputError(f"target_prevalence: goes without {name}; leave out one")
+            raise InvalidInputError(
+                f"target_prevalence: cannot be combined with {name}; leave out one"
+            )
     probs, before, samples = predictions.probs, prior.before, None
     if predictions.belief is not None:
         samples = _shifted_draws(predictions.belief, prior)

@@ -62,7 +62,7 @@ class ScoredCases:
     units: NDArray[np.int64] = field(default_factory=lambda: NO_INDEX)
     """(n,): the resampling unit."""
     rounding: float = 0.0
-    """How near below an edge a score counts as on it: see `raterwise.binning`."""
+    """How close below an edge a score counts as on it: see `raterwise.binning`."""
     share: FloatArray = field(default_factory=lambda: NO_COLUMNS)
     """(n, bins): how much of the case is in each soft bin, where that is its own (RECE eq 7)."""
     said: NDArray[Any] = field(default_factory=lambda: NO_INDEX)

@@ -390,8 +390,8 @@ def check_sum_of_weights(name: str, total: float) -> None:
     """Refuse weights whose sum, over raters and classes, leaves the numbers."""
     if not total < MOST_WEIGHT:
         raise InvalidInputError(
-            f"{name}: must sum to less than {MOST_WEIGHT:g}; got {total:.3g} (their ratios count: "
-            "divide them by their mean)"
+            f"{name}: must sum to less than {MOST_WEIGHT:g}; got {total:.3g} (only their ratios "
+            "matter: divide them by their mean)"
         )
 
 
@@ -400,8 +400,8 @@ def check_squared_weights(name: str, squares: float) -> None:
     if not 0 < squares < math.inf:
         size = "large" if squares else "small"
         raise InvalidInputError(
-            f"{name}: are too {size} for their squares to be added up, which says how many cases "
-            "they are worth (their ratios count: divide them by their mean)"
+            f"{name}: are too {size} to compute the effective number of cases (only their ratios "
+            "matter: divide them by their mean)"
         )
 
 

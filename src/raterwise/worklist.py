@@ -40,9 +40,9 @@ class Worklist:
     Attributes
     ----------
     by : str
-        What the cases are sorted by.
+        The order of the cases.
     case_ids : tuple
-        What they are called.
+        Ids of the cases.
     class_names : tuple of str
         Names of the classes.
     rows : array of shape (M,)
@@ -52,14 +52,14 @@ class Worklist:
     expected_gain : array of shape (M,)
         By how much one more label is expected to lower the epistemic loss.
     probs : array of shape (M, K)
-        What is believed now.
+        The current belief.
     posterior : array of shape (M, K, K)
         [i, k] is what would be believed of case i if the expert said class k; NaN where the belief
         rules that answer out.
 
     See Also
     --------
-    worklist.worklist : makes it.
+    worklist.worklist : returns it.
 
     Examples
     --------

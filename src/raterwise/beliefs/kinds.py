@@ -88,7 +88,7 @@ class EnsembleBelief(Belief):
             As for every belief.
         weights : {"product", "sum"}, default "product"
             What a member's weight is multiplied by: the probability of the labels y, Π_k f_k^y_k,
-            or the authors' released Σ_k f_k^y_k, to which every class that nobody named adds 1, so
+            or the authors' released Σ_k f_k^y_k, to which every class that nobody chose adds 1, so
             that the weights hardly move. The sum is there to reproduce their tables.
 
         Returns
@@ -186,8 +186,8 @@ class DirichletMixtureBelief(Belief):
 
     See Also
     --------
-    DirichletBelief : of one model.
-    EnsembleBelief : of members without doubt of their own.
+    DirichletBelief : for a single model.
+    EnsembleBelief : members without an uncertainty of their own.
 
     Examples
     --------

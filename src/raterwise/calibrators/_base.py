@@ -245,7 +245,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         Returns
         -------
         dict
-            What `from_dict` reads.
+            The input of `from_dict`.
 
         Examples
         --------
@@ -266,12 +266,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
-        """Return the calibrator that `to_dict` wrote.
+        """Rebuild the calibrator from the output of `to_dict`.
 
         Parameters
         ----------
         stored : dict
-            What it wrote.
+            The output of `to_dict`.
 
         Returns
         -------
@@ -329,7 +329,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         """Return the belief with each member calibrated; its probabilities are no guess."""
         if not isinstance(belief, EnsembleBelief | PointBelief):
             raise InvalidInputError(
-                "logits: of the beliefs, a PointBelief or an EnsembleBelief can be calibrated; got "
+                "logits: a belief must be a PointBelief or an EnsembleBelief; got "
                 f"{type(belief).__name__} (calibrate first, then find α0)"
             )
         if self.input != "probs" and not self._any_origin:

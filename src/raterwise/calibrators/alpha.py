@@ -64,14 +64,14 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         "paper" is eq 50; "per_case" is the authors' released loss, mean_i (n_i/n̄) NLL_i in the
         first term, in which a case counts in proportion to n_i twice.
     folds : int, default 5
-        Into how many parts the cases are split, or patients where `groups` names them; as many as
-        there are if they are fewer. For l2="cv".
+        With l2="cv": into how many parts the cases are split, or the patients if `groups` names
+        them. With fewer cases (patients), that many.
     seed : int, default 0
         Seed of the split.
     warm_start : bool, default False
         Start from the last fit.
     max_iter : int, default 1000
-        Most L-BFGS iterations.
+        Maximum number of L-BFGS iterations.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     intercept_ : float
         a, log α0 where all features are 0.
     l2_ : float
-        λ, given or chosen; ∞ where one α0 for all was chosen.
+        λ, as given or as chosen; ∞ if a single α0 for all cases was chosen.
     beats_constant_ : bool or None
         Whether the features beat one α0 for all in the cross-validation; None without one.
     cv_l2_, cv_loss_ : ndarray or None
@@ -90,14 +90,14 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         The loss at the optimum; infinite if a rater chose a class of probability 0, which does not
         disturb the fit, as that factor of the likelihood does not depend on α0.
     gradient_norm_, n_iter_ : float, int
-        In the standardised features; iterations of both kinds.
+        Norm of the gradient for the standardised features; iterations of both solvers.
     n_features_in_, num_classes_ : int
         D and K.
 
     See Also
     --------
-    TemperatureScaling : makes the probabilities right first; α0 cannot repair them.
-    DirichletBelief : what `predict` gives.
+    TemperatureScaling : calibrates the probabilities first, which α0 cannot do.
+    DirichletBelief : returned by `predict`.
 
     References
     ----------
@@ -148,14 +148,14 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         ----------
         features : array of shape (N, D) or (S, N, D), or None
             What α0 may depend on, such as a network's last hidden layer and its logits; None takes
-            the logits, the entropy and the largest probability of `probs`. (S, N, D) are those of
-            every draw of an ensemble.
+            the logits, the entropy and the largest probability of `probs`. (S, N, D) are the
+            features of every draw of an ensemble.
         labels : Labels
             What the raters said. Cases with one label say nothing about α0 but are allowed, as
             long as some case has two.
         probs : array of shape (N, K), (N,) or (S, N, K), or a belief
-            Class probabilities f; (N,) is that of class 1 of two. Of an ensemble, (S, N, K) or an
-            EnsembleBelief, each draw counts 1/S of its case (LH E.4).
+            Class probabilities f; with shape (N,), the probability of class 1 of two. For an
+            ensemble, (S, N, K) or an EnsembleBelief, each draw counts as 1/S of its case (LH E.4).
         sample_weight : array of shape (N,), optional
             Case weights; a case of weight 2 counts as two.
         groups : array of shape (N,), optional
@@ -164,7 +164,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         Returns
         -------
         AlphaCalibration
-            Itself.
+            The calibrator itself.
 
         Raises
         ------
@@ -213,7 +213,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         Returns
         -------
         DirichletBelief or DirichletMixtureBelief
-            Dir(α0 f) of each case; of an ensemble, the mixture of the Dir(α0 f) of its draws.
+            Dir(α0 f) of each case; for an ensemble, the mixture of the Dir(α0 f) of its draws.
 
         Raises
         ------
@@ -269,7 +269,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         labels : Labels
             The raters' labels.
         probs : array of shape (N, K) or (N,), or a belief
-            Class probabilities; not of an ensemble.
+            Class probabilities of a single model, not of an ensemble.
         sample_weight : array of shape (N,), optional
             Case weights.
 
@@ -303,7 +303,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         Returns
         -------
         dict
-            What `from_dict` reads.
+            The input of `from_dict`.
 
         Examples
         --------
@@ -318,7 +318,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
-        """Return the calibrator that `to_dict` wrote.
+        """Rebuild the calibrator from the output of `to_dict`.
 
         Parameters
         ----------
@@ -334,7 +334,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         Raises
         ------
         InvalidInputError
-            If it is of another format or version.
+            If it has another format or version.
 
         Examples
         --------
@@ -397,8 +397,8 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if self.beats_constant_ is False and not self.default_features_ and self.n_features_in_:
             alpha = math.exp(self.log_concentration_at_center_)
             warnings.warn(
-                f"AlphaCalibration: none of the {self.n_features_in_} features helps to tell how "
-                f"sure to be of new cases; every case gets the same α0 = {alpha:.3g}",
+                "AlphaCalibration: the features do not help to predict α0 of new cases; every case "
+                f"gets the same α0 = {alpha:.3g}",
                 RaterwiseWarning,
                 stacklevel=3,
             )

@@ -130,7 +130,7 @@ class VectorScalingCV(_CrossValidated):
 
     See Also
     --------
-    VectorScaling : with a penalty that is given.
+    VectorScaling : with a fixed penalty.
     MatrixScalingCV : more parameters.
 
     References
@@ -198,7 +198,7 @@ class MatrixScalingCV(_CrossValidated):
 
     See Also
     --------
-    MatrixScaling : with penalties that are given.
+    MatrixScaling : with fixed penalties.
     VectorScalingCV : fewer parameters.
 
     References

@@ -171,8 +171,8 @@ class HistogramBinning(Calibrator):
 class BetaCalibration(Calibrator):
     """Map the probability p of each class by the beta family (Kull, Silva Filho & Flach 2017).
 
-    log-odds = a ln p - b ln(1 - p) + c with a, b ≥ 0 and the largest binomial likelihood: what the
-    posterior is if p is Beta distributed among the cases of the class and among the others. It
+    log-odds = a ln p - b ln(1 - p) + c with a, b ≥ 0 and the largest binomial likelihood. This is
+    the posterior if p is Beta distributed among the cases of the class and among the others. It
     never decreases, and is the identity at a = b = 1, c = 0. With more than two classes it may
     change the predicted class.
 
@@ -192,8 +192,8 @@ class BetaCalibration(Calibrator):
 
     See Also
     --------
-    IsotonicCalibration, HistogramBinning : without a formula.
-    DirichletCalibration : of several classes together.
+    IsotonicCalibration, HistogramBinning : nonparametric maps.
+    DirichletCalibration : all classes together.
 
     References
     ----------

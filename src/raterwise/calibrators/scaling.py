@@ -63,7 +63,7 @@ class TemperatureScaling(Calibrator):
     See Also
     --------
     VectorScaling, MatrixScaling : more parameters.
-    AlphaCalibration : how sure to be, after this.
+    AlphaCalibration : α0 of each case, to be fitted after this.
 
     References
     ----------
@@ -289,8 +289,8 @@ class DirichletCalibration(LinearCalibrator):
 
     See Also
     --------
-    MatrixScaling : the same of logits.
-    BetaCalibration : each class by itself.
+    MatrixScaling : the same for logits.
+    BetaCalibration : each class separately.
 
     References
     ----------

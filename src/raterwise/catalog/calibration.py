@@ -91,7 +91,7 @@ ROWS = (
     ),
     Metric(
         "robust_ece_mixture", "Robust ECE (RECE-M)", "Calibration",
-        "ECE with each case spread by a mixture fitted to what the draws of an ensemble say of it.",
+        "ECE with each case spread by a mixture fitted to its draws from an ensemble.",
         "lower", "RECE eq 7",
         plan=recipes.mixture_binned, formula=calibration.robust_ece, error=True, bounds=common.UNIT,
         options={
@@ -142,7 +142,7 @@ ROWS = (
     ),
     Metric(
         "debiased_ece", "Debiased ECE", "Calibration",
-        "ECE less what chance adds to the gaps of its bins.",
+        "ECE minus the contribution of chance to the gaps of its bins.",
         "lower", "Kumar et al. 2019",
         plan=peer_recipes.debiased_binned, formula=calibration.debiased_ece,
         options={"bins": 15, "question": "top_label", "norm": 1, "estimator": "debiased"},
@@ -151,7 +151,7 @@ ROWS = (
     ),
     Metric(
         "average_calibration_error", "Average calibration error", "Calibration",
-        "Mean gap over the bins that hold a case, every bin alike.",
+        "Mean gap over the bins with cases, each bin counting the same.",
         "lower", "Neumann et al. 2018",
         plan=recipes.binned("top_label"), formula=calibration.average_calibration_error,
         options=common.TOP, error=True, bounds=common.UNIT, questions=common.ANY, in_all=False,
@@ -180,7 +180,7 @@ ROWS = (
     ),
     Metric(
         "kernel_calibration_error", "Squared kernel calibration error", "Calibration",
-        "Whether cases of like confidence are off in the same direction, over all pairs.",
+        "Whether cases of similar confidence are off in the same direction, over all pairs.",
         "lower", "Widmann et al. 2019; Kumar et al. 2018",
         plan=peer_recipes.kernel_cases, prepare=peer_recipes.kernel_tables,
         formula=calibration.kernel_error, exact=peer_recipes.kernel_pairs,
@@ -193,7 +193,7 @@ ROWS = (
     ),
     Metric(
         "spiegelhalter_z", "Spiegelhalter's z", "Calibration",
-        "By how many standard errors the squared loss is above what the probabilities expect.",
+        "How many standard errors the squared loss is above its expected value.",
         "none", "Spiegelhalter 1986",
         plan=recipes.per_case("spiegelhalter"), formula=proper.spiegelhalter_z,
         options={"per": "case"},

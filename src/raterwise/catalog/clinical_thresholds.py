@@ -106,7 +106,7 @@ ROWS = (
     ),
     Metric(
         "net_benefit", "Net benefit", "Clinical",
-        "True positives per case, minus the false alarms, which the threshold weights.",
+        "True positives per case minus false alarms, weighted by the odds of the threshold.",
         "higher", "Vickers & Elkin 2006",
         plan=recipes.at_threshold, formula=operating.net_benefit,
         options=ELSEWHERE, shape="difference",

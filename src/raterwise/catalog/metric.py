@@ -305,7 +305,7 @@ OF_THE_PREDICTION = ("top_label", "confidence", "with_outside")
 LACKING = {
     "belief": "it needs a belief over class probabilities, not probabilities alone",
     "samples": "it needs the draws of an ensemble, of equal weight, not probabilities alone",
-    "outside": "it needs cases from elsewhere (outside=)",
+    "outside": "it needs out-of-distribution cases (outside=)",
 }
 """Why a metric has no value where what it needs was not given."""
 

@@ -43,7 +43,7 @@ ROWS = (
     ),
     Metric(
         "excess_aurc", "Excess AURC", "Ranking",
-        "AURC less that of a confidence that puts every right case before every wrong one.",
+        "AURC minus that of the best ranking, with every right case before every wrong one.",
         "lower", "Geifman, Uziel & El-Yaniv 2019",
         **recipes.of_ranks(ranking.excess_aurc, cell_bounds.aurc),
         shape="loss", step=ERROR_ANYWHERE, bounds=common.UNIT, in_all=False,
@@ -52,7 +52,7 @@ ROWS = (
     ),
     Metric(
         "fpr_at_95_tpr", "False accepts at 95% right accepts", "Ranking",
-        "Share of wrong predictions accepted where 95% of the right ones are.",
+        "Share of wrong predictions accepted when 95% of the right ones are.",
         "lower", "Liang et al. 2018",
         **recipes.of_ranks(
             ranking.fpr_at_tpr, cell_bounds.fpr, partial(ranking.fpr_at_tpr, within=True)
@@ -75,7 +75,7 @@ ROWS = (
     ),
     Metric(
         "io_auroc", "In/out AUROC", "Ranking",
-        "How well confidence tells the cases from those from elsewhere (0.5 is chance).",
+        "How well confidence separates the cases from out-of-distribution ones (0.5 is chance).",
         "higher", "CCC section 4.3",
         **{**recipes.of_ranks(ranking.auccc, cell_bounds.auccc), "plan": recipes.inside_scores,
            "options": {}, "questions": ()},

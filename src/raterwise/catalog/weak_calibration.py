@@ -16,8 +16,7 @@ ALIKE = "all labels are of one class, of this or of the others"
 ROWS = (
     Metric(
         "observed_expected_ratio", "Observed / expected", "Clinical",
-        "Positives that the raters saw, divided by those that the probabilities add up to; 1 is "
-        "right.",
+        "Positives seen by the raters, divided by the sum of the probabilities; 1 is right.",
         "none", "Van Calster et al. 2016",
         **recipes.of_totals(), options=CLASS, shape="ratio", bounds=common.POSITIVE,
         calibrated=1.0,

@@ -154,7 +154,7 @@ def calibrate(
     """Fit a calibrator to one table, apply it to another, show what it changes.
 
     Labels may be those of several raters: every rating counts. With --alpha
-    each case also gets α0, which says how sure to be of its probabilities, and
+    each case also gets α0, which says how certain its probabilities are, and
     the probability that two raters disagree about it. The same column options
     apply to both files.
 
@@ -175,7 +175,7 @@ def calibrate(
     check_outputs((html,), inputs)
     refuse_overwriting([out / name for name in names], inputs)
     if method == "none" and not alpha:
-        raise InvalidInputError("--method: none leaves nothing to do without --alpha")
+        raise InvalidInputError("--method: none needs --alpha; otherwise there is nothing to do")
     asked.check(metrics or "all", **drawn.told)
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
         report("reading", 0.0)
@@ -259,12 +259,12 @@ def _overlap(known: Cases, new: Cases, *, same: bool, allowed: bool) -> dict[str
         if names
     ]
     if same and not said:
-        said = ["the file itself"]
+        said = ["every case (it is the same file)"]
     again, warnings = " and ".join(said), []
     if said and not allowed:
         raise InvalidInputError(
-            f"--fit and --apply: must be of different cases and patients; in both are {again}; "
-            "--allow-overlap continues, and the calibrator looks better than it is"
+            f"--fit and --apply: must have no cases or patients in common; they share {again} "
+            "(--allow-overlap continues, but the calibrator will look better than it is)"
         )
     if said:
         warnings.append(f"in both files: {again}; the difference looks better than it is")

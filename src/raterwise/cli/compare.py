@@ -70,7 +70,7 @@ raterwise evaluate old.csv --ratings ratings.csv --out old.json
 raterwise evaluate new.csv --ratings ratings.csv --out new.json
 raterwise compare old.json new.json
 
-[dim]# an ensemble beside a single network, cases from elsewhere of both[/dim]
+[dim]# an ensemble and a single network, each with its out-of-distribution cases[/dim]
 raterwise compare one.csv ensemble.csv --label-column truth --samples ensemble=draws.npz \\
     --outside one=other_one.csv --outside ensemble=other_ensemble.csv
 
@@ -318,7 +318,7 @@ def _refuse_unread(
     given += ["multilabel"] if multilabel else []
     if given:
         raise InvalidInputError(
-            f"--{given[0].replace('_', '-')}: is for tables; results know their cases already"
+            f"--{given[0].replace('_', '-')}: is for tables; results already contain their cases"
         )
 
 

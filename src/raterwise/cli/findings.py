@@ -27,7 +27,7 @@ Made = TypeVar("Made")
 def refuse_finding_column(finding_column: str | None) -> None:
     """Refuse the column of findings where it would be left unread."""
     if finding_column is not None:
-        raise InvalidInputError(f"--finding-column: goes with --multilabel; got {finding_column!r}")
+        raise InvalidInputError(f"--finding-column: needs --multilabel; got {finding_column!r}")
 
 
 def refuse_unread(unread: Mapping[str, Any], who: str) -> None:
@@ -47,8 +47,8 @@ def read_findings(
     """Return a table of findings' probabilities, and its cases joined to the raters' answers."""
     if tables.label_column is not None:
         raise InvalidInputError(
-            "label_column: a finding has a label of its own, in a column label_FINDING (another "
-            f"beginning: rater_prefix); got {tables.label_column!r}"
+            "label_column: each finding needs its own column, label_FINDING (rater_prefix sets "
+            f"another prefix); got {tables.label_column!r}"
         )
     if tables.normalize:
         raise InvalidInputError(

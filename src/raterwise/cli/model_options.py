@@ -49,17 +49,19 @@ OutsideFile = Annotated[
 ]
 SamplesByModel = Annotated[
     list[str] | None,
-    in_panel(MODEL, "NAME=FILE: an NPZ file with the draws of a model. Repeated."),
+    in_panel(MODEL, "NAME=FILE: an NPZ file with the draws of a model. May be repeated."),
 ]
 MembersByModel = Annotated[
     list[str] | None,
-    in_panel(MODEL, "NAME=FILE: or a table for each draw of a model, joined by id. Repeated."),
+    in_panel(
+        MODEL, "NAME=FILE: or a table for each draw of a model, joined by id. May be repeated."
+    ),
 ]
 OutsideByModel = Annotated[
     list[str] | None,
     typer.Option(
         help="NAME=FILE: what a model says of out-of-distribution cases, as in raterwise evaluate. "
-        "Of every model."
+        "One for every model."
     ),
 ]
 FitSamples = Annotated[
@@ -114,13 +116,13 @@ CrossValidate = Annotated[
 Alpha = Annotated[
     bool,
     in_panel(
-        CALIBRATION, "Also estimate α0: how sure to be of each case, and disagreement.", "--alpha"
+        CALIBRATION, "Also estimate α0 (how certain each case is) and disagreement.", "--alpha"
     ),
 ]
 AlphaL2 = Annotated[
     float | None,
     in_panel(
-        CALIBRATION, "Strength of the paper's penalty on α0 (0.005). Default: chosen by data."
+        CALIBRATION, "Strength of the paper's penalty on α0 (0.005). Default: chosen from the data."
     ),
 ]
 AllowOverlap = Annotated[
@@ -134,7 +136,7 @@ CalibratorFile = Annotated[
 ]
 AlphaModel = Annotated[
     Path | None,
-    in_panel(MODEL, "alpha.json from raterwise calibrate: how sure to be of each case."),
+    in_panel(MODEL, "alpha.json from raterwise calibrate, which gives α0 of each case."),
 ]
 AlphaColumn = Annotated[
     str | None, in_panel(MODEL, "Or the column with α0. Default: alpha0, if there is one.")

@@ -67,7 +67,7 @@ def plan(
         Path | None, typer.Argument(help="Predictions of the pilot study.", show_default=False)
     ] = None,
     metrics: Annotated[
-        str | None, in_panel(DESIGNS, "The metric, if it does not stand before the file: ece.")
+        str | None, in_panel(DESIGNS, "The metric, if it is not given before the file: ece.")
     ] = None,
     ratings: options.RatingsFile = None,
     multilabel: options.Multilabel = False,
@@ -146,12 +146,12 @@ def _metric_and_file(metric: str, file: Path | None, metrics: str | None) -> tup
     if metrics is None:
         if file is None:
             raise InvalidInputError(
-                f"plan: must be told a metric and the file of the pilot; got {metric!r} alone"
+                f"plan: needs a metric and the file of the pilot; got only {metric!r}"
             )
         return metric, file
     if file is not None:
         raise InvalidInputError(
-            f"--metrics: must be left out where a metric stands before the file; got {metrics!r} "
+            f"--metrics: must be left out if a metric is given before the file; got {metrics!r} "
             f"and {metric!r}"
         )
     names = comma_list(metrics)

@@ -117,11 +117,12 @@ def stream_columns(
     for name in ("ratings", "ratings_layout", "rater_column", "rating_column"):
         if unread[name]:
             raise InvalidInputError(
-                f"{name}: a stream has its labels in the file of the probabilities, one row a case"
+                f"{name}: a stream needs its labels in the file of the probabilities, with one row "
+                "per case"
             )
     if tables.duplicates != "error":
         raise InvalidInputError(
-            f"duplicates: a stream has one row a case, so no rater says anything twice; got "
+            f"duplicates: is not for a stream, which has one row per case; got "
             f"{tables.duplicates!r}"
         )
     told = tables.told

@@ -94,7 +94,7 @@ class RatingOptions:
     ] = None
     missing: Annotated[
         str | None,
-        in_panel(RATINGS, "Values that mean no rating, such as NA,-1; an empty cell does."),
+        in_panel(RATINGS, "Values that mean no rating, such as NA,-1; an empty cell always does."),
     ] = None
     ignore_case: Annotated[
         bool, in_panel(RATINGS, "Treat Benign and BENIGN as the class benign.", "--ignore-case")

@@ -93,12 +93,12 @@ def worklist(
     """Rank cases by what one more expert's label is worth, or by disagreement.
 
     The list shows how each possible answer would change the probabilities.
-    α0, which says how sure to be of a case, comes from
+    α0, which says how certain the probabilities of a case are, comes from
     raterwise calibrate --alpha, or from the spread of an ensemble's draws
     (--samples, --member).
     """
     if tables.weight_column is not None:
-        raise InvalidInputError("weight_column: raterwise worklist knows no weights of cases")
+        raise InvalidInputError("weight_column: raterwise worklist does not use weights")
     members = Members.of(samples, member)
     predictions = members.base(predictions)
     inputs = (predictions, ratings, calibrator, alpha_model, *members.paths)
@@ -206,8 +206,8 @@ def _belief(
         return DirichletBelief(probs, read_numbers(predictions, column, "alpha_column", told))
     if by == "gain":
         raise InvalidInputError(
-            f"--by gain: needs to know how sure to be of each case, and {predictions.name} has no "
-            "column 'alpha0'; give --alpha-model or --alpha-column, or rank --by disagreement"
+            f"--by gain: needs α0 for each case; {predictions.name} has no column 'alpha0'. Give "
+            "--alpha-model or --alpha-column, or rank --by disagreement"
         )
     return PointBelief(probs)
 
@@ -216,8 +216,8 @@ def _of_draws(belief: EnsembleBelief, cases: Cases, members: Members, column: st
     """Return the belief of draws, with the α0 of each where their file has it."""
     if column is not None:
         raise InvalidInputError(
-            "--alpha-column: is for one model; draws have theirs in the array 'concentration' of "
-            "--samples, or from --alpha-model"
+            "--alpha-column: is for a single model; for draws, α0 comes from the array "
+            "'concentration' of --samples or from --alpha-model"
         )
     if members.samples is None or not _holds(members.samples, "concentration", AS_USUAL):
         return belief
@@ -251,9 +251,7 @@ def _show(found: Worklist, total: int, cases: Cases, top: int | None, out: Path 
     known = bool(found.expected_gain.max() > 0)
     print_table(_table(found, shown, known), console)
     if not known:
-        console.print(
-            "α0, how sure to be of each case, is unknown, and so what an answer would change."
-        )
+        console.print("Without α0, it is unknown how much an answer would change.")
     print_warnings(cases.about_ratings, console)
     if out is not None:
         console.print(f"Written: {out} ({len(found)} cases)", soft_wrap=True)

@@ -49,11 +49,11 @@ class Comparison:
     ranking : mapping of str to mapping of str to float
         For each metric, the share of resamples in which each model is the best.
     provenance : mapping, default {}
-        When, by which call and from which files it was made.
+        When, with which call and from which files it was made.
 
     See Also
     --------
-    compare : makes it.
+    compare : returns it.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Comparison:
         Parameters
         ----------
         replicates : bool, default False
-            Whether to keep the models' resampled values, for further comparisons.
+            Whether to include the models' resampled values, which further comparisons need.
 
         Returns
         -------
@@ -143,7 +143,7 @@ class Comparison:
         path : str or path
             The file.
         replicates : bool, default False
-            Whether to keep the models' resampled values, for further comparisons.
+            Whether to include the models' resampled values, which further comparisons need.
 
         Examples
         --------
@@ -176,7 +176,7 @@ class Comparison:
         Raises
         ------
         InvalidInputError
-            If the file is something else, or of another version.
+            If the file is something else, or has another version.
 
         Examples
         --------

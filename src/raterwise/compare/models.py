@@ -158,7 +158,7 @@ def compare(
     if len(models) < 2:
         raise InvalidInputError(f"models: must be at least two; got {len(models)}")
     if unnamed := [name for name in models if not isinstance(name, str)]:
-        raise InvalidTypeError(f"models: must have words for names; got {unnamed[0]!r}")
+        raise InvalidTypeError(f"models: names must be text; got {unnamed[0]!r}")
     judged = {name: model for name, model in models.items() if isinstance(model, Results)}
     if judged:
         if len(judged) < len(models):
@@ -179,7 +179,7 @@ def compare(
         require_pairs(judged)
         return _compared(_with_metrics(judged, metrics))
     if labels is None:
-        raise InvalidInputError("labels: are needed with predictions; only results go without")
+        raise InvalidInputError("labels: must be given with predictions; got None")
     if positive_integer("resamples", resamples, least=0) < 2:
         raise InvalidInputError(f"resamples: must be at least 2 to compare; got {resamples}")
     settings = Settings(resamples, level, seed, unit, on_single=on_single, threads=threads)
@@ -265,7 +265,7 @@ def _refuse_what_results_know(
     """Refuse arguments that would be left unread: results know their cases and their resamples."""
     for argument, given in cases.items():
         if given is not None:
-            raise InvalidInputError(f"{argument}: results know theirs; give it with predictions")
+            raise InvalidInputError(f"{argument}: is for predictions; results already contain it")
     for argument, (value, usual) in made_with.items():
         known = results.options.get(argument)
         value = value.tolist() if hasattr(value, "tolist") else value

@@ -53,9 +53,8 @@ def roc_curve(
 ) -> RocCurve:
     """Return sensitivity against 1 - specificity at every threshold.
 
-    The band is pointwise, an interval of the sensitivity at the same 1 - specificity: Korn and
-    Graubard's, as that of the sensitivity at a threshold, with the error of resampled patients (or
-    cases).
+    The band is pointwise: Korn and Graubard's interval of the sensitivity at the same
+    1 - specificity, with the standard error from resampling patients (or cases).
 
     Parameters
     ----------
@@ -147,10 +146,9 @@ def precision_recall_curve(
 ) -> PrecisionRecallCurve:
     """Return the positive predictive value against the sensitivity at every threshold.
 
-    The band is pointwise, an interval of the precision at the same recall: Korn and Graubard's, as
-    that of the predictive value at a threshold, with the error of resampled patients (or cases). It
-    is that of at most twice as many cases as a recall stands for, which of few positives says next
-    to nothing at its beginning.
+    The band is pointwise: Korn and Graubard's interval of the precision at the same recall, with
+    the standard error from resampling patients (or cases). It is based on at most twice the cases
+    behind the recall, so with few positives it is wide at the beginning of the curve.
 
     Parameters
     ----------

@@ -52,9 +52,9 @@ def reliability_curve(
 ) -> ReliabilityCurve:
     """Return predicted against observed frequencies of an event (LH Fig 1, RECE Fig 1).
 
-    The interval of a bin is Wilson's, of as many cases as carry the information that resampling
-    whole patients (or cases) finds in it; the design effect is that of all bins together, which a
-    single bin is too small to tell.
+    The interval of a bin is Wilson's for its effective number of cases. The design effect comes
+    from resampling whole patients (or cases), over all bins together, because a single bin is too
+    small to estimate it.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def reliability_curve(
     seed : int, default 0
         Seed of the resamples.
     on_single : {"error", "drop"}, default "error"
-        What "disagreement" does about cases with fewer than two labels.
+        What "disagreement" does with cases that have fewer than two labels.
     on_unrated : {"error", "drop"}, default "error"
         Whether unrated cases are an error or are left out.
 
@@ -147,10 +147,10 @@ def threshold_curve(
 ) -> ThresholdCurve:
     """Return the accepted and rejected predictions at each confidence threshold (CCC section 2.2).
 
-    Whole patients (or cases) are resampled for the bands. That of the CCC is pointwise: between
-    the quantiles, over the resamples, of the right predictions accepted when as many of the wrong
-    ones are. That of the risk is Wilson's, of as many cases as the accepted ones are worth, as in
-    `reliability_curve`: where a few accepted cases are all right, resampling them shows no risk.
+    Whole patients (or cases) are resampled for the bands. The band of the CCC is pointwise:
+    quantiles of the share of right predictions accepted, for the same share of wrong ones. The
+    band of the risk is Wilson's interval for the effective number of accepted cases, as in
+    `reliability_curve`, because resampling a few cases that are all right would show no risk.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def threshold_curve(
     Returns
     -------
     ThresholdCurve
-        What is accepted and rejected at each threshold, and how surely.
+        The accepted and rejected predictions at each threshold, with bands.
 
     See Also
     --------

@@ -27,21 +27,21 @@ class CalibrationCurve(Table):
     Attributes
     ----------
     name : str
-        The class that it is about.
+        The class of the curve.
     predicted : array of shape (m,)
         Where the curve was evaluated, between the smallest and the largest probability.
     observed : array of shape (m,)
-        The smoothed frequency among the raters; as in R not confined to [0, 1].
+        The smoothed frequency among the raters; as in R, it may lie outside [0, 1].
     low, high : arrays of shape (m,)
         The band; NaN without resampling.
     level : float
         Pointwise confidence level of the band.
     binned : ReliabilityCurve or None
-        The same in bins, where it was asked for.
+        The curve in bins, if requested.
 
     See Also
     --------
-    calibration_curve : where it comes from.
+    calibration_curve : returns it.
 
     Examples
     --------

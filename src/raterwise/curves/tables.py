@@ -82,13 +82,13 @@ class ReliabilityCurve(Table):
     Attributes
     ----------
     name : str
-        What the event is: "top label", a class, "disagreement".
+        The event: "top label", a class, or "disagreement".
     edges : array of shape (bins + 1,)
         Edges of the bins.
     cases : array of shape (bins,)
-        How many fall into each.
+        Number of cases in each bin.
     share : array of shape (bins,)
-        The bin's part of all weight.
+        Share of all weight in each bin.
     predicted : array of shape (bins,)
         The mean predicted probability.
     observed : array of shape (bins,)
@@ -104,7 +104,7 @@ class ReliabilityCurve(Table):
 
     See Also
     --------
-    curves.reliability_curve : makes it.
+    curves.reliability_curve : returns it.
     plots.ReliabilityDisplay : draws it.
 
     Examples
@@ -154,7 +154,7 @@ class ThresholdCurve(Table, CCCCurve):
 
     See Also
     --------
-    curves.threshold_curve : makes it.
+    curves.threshold_curve : returns it.
     plots.RiskCoverageDisplay : draws it.
 
     Examples
@@ -181,13 +181,13 @@ class ThresholdCurve(Table, CCCCurve):
 
     @property
     def coverage(self) -> FloatArray:
-        """The part of the annotations whose prediction is accepted."""
+        """The share of annotations whose prediction is accepted."""
         accepted = self.correct_accepts + self.incorrect_accepts
         return np.asarray(accepted / (self.correct_accepts[-1] + self.incorrect_accepts[-1]))
 
     @property
     def risk(self) -> FloatArray:
-        """The part of the accepted that is wrong; NaN where nothing is accepted."""
+        """The share of accepted predictions that are wrong; NaN if nothing is accepted."""
         accepted = self.correct_accepts + self.incorrect_accepts
         with np.errstate(invalid="ignore"):
             return np.asarray(self.incorrect_accepts / np.where(accepted > 0, accepted, np.nan))
@@ -203,12 +203,12 @@ class ThresholdCurve(Table, CCCCurve):
         Parameters
         ----------
         most : int, default 200
-            How many points at most.
+            Maximum number of points.
 
         Returns
         -------
         ThresholdCurve
-            The points that are left, unchanged.
+            The remaining points, unchanged.
 
         Examples
         --------

@@ -296,7 +296,7 @@ def read(name: str, path: str | PathLike[str], **options: Any) -> Dataset:
     path : str or path
         The file or folder that its layout asks for.
     **options : Any
-        What the reader of that data set takes besides, such as ``part="test"``.
+        Further options of the data set's reader, such as ``part="test"``.
 
     Returns
     -------
@@ -305,7 +305,7 @@ def read(name: str, path: str | PathLike[str], **options: Any) -> Dataset:
 
     See Also
     --------
-    datasets.Dataset : what it holds.
+    datasets.Dataset : its attributes.
     evaluate, Labels : what to do with the labels.
 
     Examples

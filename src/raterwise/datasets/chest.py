@@ -54,9 +54,9 @@ def read_chestxray14(folder: str | PathLike[str]) -> Dataset:
     Parameters
     ----------
     folder : str or path
-        Holds Data_Entry_2017_v2020.csv or Data_Entry_2017.csv (Image Index, Finding Labels divided
-        by bars, Patient ID, …); where you have them train_val_list.txt and test_list.txt, and the
-        films of the twelve archives in images.
+        Holds Data_Entry_2017_v2020.csv or Data_Entry_2017.csv (Image Index, Finding Labels with
+        bars between them, Patient ID, …); if you have them, train_val_list.txt and test_list.txt,
+        and the films of the twelve archives in images.
 
     Returns
     -------
@@ -265,6 +265,6 @@ def _patient(file: Path, study: str) -> str:
     found = re.search(r"(?:^|/)(patient[0-9]+)/", study)
     if not found:
         raise InvalidInputError(
-            f"{file}: Study must be such as CheXpert-v1.0/test/patient64741/study1; got {study!r}"
+            f"{file}: Study must look like CheXpert-v1.0/test/patient64741/study1; got {study!r}"
         )
     return found[1]

@@ -96,7 +96,7 @@ def read_cifar10(
 
     See Also
     --------
-    datasets.read_cifar10h : what about fifty people say of the test images.
+    datasets.read_cifar10h : labels of the test images by about fifty people each.
 
     Examples
     --------

@@ -27,7 +27,7 @@ class Dataset:
     name : str
         Name of the data set.
     names : tuple of str
-        What each case is called there.
+        Name of each case in the data set.
     labels : Labels or None
         The raters' labels, if there is a single question.
     findings : mapping of str to Labels
@@ -45,7 +45,7 @@ class Dataset:
     raters : tuple of str
         Who drew the masks.
     columns : mapping of str to array
-        What else the files say of each case.
+        Other columns of the files.
 
     See Also
     --------

@@ -84,7 +84,7 @@ def read_kaggle_dr(
     eyes = [re.fullmatch(r"([0-9]+)_(left|right)", name) for name in names]
     for name, eye in zip(names, eyes, strict=True):
         if not eye:
-            raise InvalidInputError(f"{file}: image must be such as 10_left; got {name!r}")
+            raise InvalidInputError(f"{file}: image must look like 10_left; got {name!r}")
     found = [eye for eye in eyes if eye]
     grades = whole(file, rows, "level", 0, len(DR_GRADES) - 1)
     return Dataset(
@@ -178,7 +178,7 @@ def read_gbcu(folder: str | PathLike[str]) -> Dataset:
             found = re.fullmatch(r"([^,]+),\s*([0-2])", line)
             if not found:
                 raise InvalidInputError(
-                    f"{place / part}.txt: lines must be such as im00001.jpg,2; "
+                    f"{place / part}.txt: lines must look like im00001.jpg,2; "
                     f"row {row} has {line!r}"
                 )
             names.append(found[1].strip())

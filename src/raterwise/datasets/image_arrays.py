@@ -41,7 +41,7 @@ class LabelledImages(NamedTuple):
     images : array of shape (N, H, W), or (N, H, W, 3) in colour
         Unsigned bytes.
     classes : array of shape (N,)
-        What each image shows.
+        Class of each image.
 
     See Also
     --------
@@ -71,7 +71,7 @@ def read_idx(path: str | PathLike[str]) -> NDArray[np.uint8]:
     Returns
     -------
     array of uint8
-        Of the shape that the file says.
+        With the shape given in the file.
 
     See Also
     --------
@@ -250,11 +250,11 @@ class MedMnist(NamedTuple):
     Attributes
     ----------
     train : MedMnistPart
-        To train on.
+        For training.
     validation : MedMnistPart
-        To choose by.
+        For choosing.
     test : MedMnistPart
-        To judge with.
+        For testing.
 
     See Also
     --------

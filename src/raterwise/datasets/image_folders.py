@@ -159,7 +159,7 @@ def read_oct2017(folder: str | PathLike[str]) -> Dataset:
                 found = re.fullmatch(r"([A-Z]+)-([0-9]+)-([0-9]+)", file.stem)
                 if not found or found[1] != kind:
                     raise InvalidInputError(
-                        f"{file.parent}: files must be such as {kind}-1016042-1.jpeg; "
+                        f"{file.parent}: files must look like {kind}-1016042-1.jpeg; "
                         f"got {file.name}"
                     )
                 # Of the person, whatever is on the image: the two eyes may be of two classes.

@@ -90,17 +90,17 @@ class LidcDemo:
     folds : array of shape (N,)
         The cross-validation fold in which the nodule was predicted.
     features : array of shape (N, F)
-        What the model saw, for calibrators that look at the case.
+        The model's inputs, for calibrators that use features.
     feature_names : tuple of str
         A name for each feature.
     class_names : tuple of str
         The five answers of the reading form.
     citation, licence : str
-        To be named where the data are used.
+        To be cited and stated where the data are used.
 
     See Also
     --------
-    datasets.load_lidc_malignancy : makes it.
+    datasets.load_lidc_malignancy : returns it.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def write_demo_tables(folder: str | PathLike[str]) -> tuple[Path, Path]:
     Parameters
     ----------
     folder : str or path
-        Where to; it is made if it is not there.
+        The folder; it is created if necessary.
 
     Returns
     -------

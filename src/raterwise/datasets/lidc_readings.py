@@ -141,7 +141,7 @@ def readings_in_database(path: str | PathLike[str]) -> list[Reading]:
         if scan not in scan_of or scan not in heights or number not in outlines:
             raise InvalidInputError(
                 f"{file}: annotation {number} must have a scan, its slices and an outline; "
-                "it has not"
+                "something is missing"
             )
         series, patient, thickness, spacing = scan_of[scan]
         rated = dict(zip(RATING_LIMITS, ratings, strict=True))

@@ -36,13 +36,13 @@ class OutlinedImages:
     masks : array of shape (N, R, H, W)
         1 inside the outline. Rater r of image i counts where r < num_raters[i].
     num_raters : array of shape (N,)
-        How many outlined each image.
+        Number of raters who outlined each image.
     patients : array of str of shape (N,)
-        Whose image it is; images of one patient must not be on both sides of a split.
+        The patient of each image; keep a patient's images on one side of a split.
     strata : array of shape (N,)
         Kinds of image that every fold should have its share of.
     names : tuple of str
-        What an image is called.
+        Name of each image.
 
     See Also
     --------
@@ -113,7 +113,7 @@ def read_lidc_nodules(path: str | PathLike[str]) -> OutlinedImages:
     See Also
     --------
     datasets.convert_lidc_nodules : makes the file from the official ones.
-    datasets.read_lidc_ratings : what the readers say of the nodules.
+    datasets.read_lidc_ratings : the readers' ratings of the nodules.
 
     Examples
     --------

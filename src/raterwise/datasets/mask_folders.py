@@ -57,7 +57,7 @@ def read_qubiq(folder: str | PathLike[str], task: int = 1) -> Dataset:
 
     See Also
     --------
-    segmentation.evaluate : judges probabilities by all masks.
+    segmentation.evaluate : evaluates probabilities against all masks.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def read_curvas(folder: str | PathLike[str]) -> Dataset:
 
     See Also
     --------
-    segmentation.evaluate : judges probabilities by all masks.
+    segmentation.evaluate : evaluates probabilities against all masks.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def _outlined(
         masks.append({match[1]: file for match, file in found if match})
     raters = tuple(sorted({rater for own in masks for rater in own}))
     if not raters:
-        raise InvalidInputError(f"{place}: cases must have masks such as {such}; none has")
+        raise InvalidInputError(f"{place}: cases must have masks like {such}; none has")
     for (case, _), own in zip(cases, masks, strict=True):
         if tuple(sorted(own)) != raters:
             raise InvalidInputError(

@@ -129,10 +129,10 @@ def read_rows(path: str | PathLike[str], columns: Iterable[str], *, delimiter: s
     except csv.Error as error:
         where = f"line {reader.reader.line_num}"
         raise InvalidInputError(
-            f"{file}: must be a table divided by {delimiter!r}; {where}: {error}"
+            f"{file}: must be a table separated by {delimiter!r}; {where}: {error}"
         ) from error
     if not rows:
-        raise InvalidInputError(f"{file}: must have a row below its head; it has none")
+        raise InvalidInputError(f"{file}: must have a row below the column names; it has none")
     for name in columns:
         if any(row[name] is None for row in rows):
             short = next(i for i, row in enumerate(rows) if row[name] is None)

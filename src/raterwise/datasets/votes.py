@@ -86,7 +86,7 @@ def read_csaw_m(folder: str | PathLike[str], part: Literal["train", "test"] = "t
     Parameters
     ----------
     folder : str or path
-        Holds labels/CSAW-M_train.csv and labels/CSAW-M_test.csv, divided by semicolons (Filename,
+        Holds labels/CSAW-M_train.csv and labels/CSAW-M_test.csv, separated by semicolons (Filename,
         Label, and of the test images Expert_1 … Expert_5), and, where you have them, the images in
         images/preprocessed/train and test.
     part : {"train", "test"}, default "test"
@@ -187,8 +187,8 @@ def read_mixed(path: str | PathLike[str]) -> Dataset:
     Parameters
     ----------
     path : str or path
-        Such as mixed_mnist.t1_v2.txt.gz: columns divided by tabs (id, hist, nrater, _mixed, _org_y,
-        _org_id, _ratio, partition), plain or gzip.
+        Such as mixed_mnist.t1_v2.txt.gz: columns separated by tabs (id, hist, nrater, _mixed,
+        _org_y, _org_id, _ratio, partition), plain or gzip.
 
     Returns
     -------

@@ -75,7 +75,7 @@ class Request:
         for name in told:
             if name in shared and not any(row.can_take(name, shared[name]) for row in rows):
                 raise InvalidInputError(
-                    f"{name}: none of these metrics can be asked with {shared[name]!r}; "
+                    f"{name}: none of these metrics can use {shared[name]!r}; "
                     f"{_choices(rows, name)}"
                 )
         if per is not None:
@@ -138,8 +138,8 @@ class Request:
         if bounded and any(plan.grows for plan in plans):
             raise InvalidInputError(
                 'question: "canonical" compares every case with every other, so it needs them all '
-                'in memory; of a stream or of images ask "per_class", or of two classes '
-                '"positive", of which it is twice; or evaluate a random sample of the cases'
+                'in memory. For a stream or images use "per_class", or for two classes "positive" '
+                '("canonical" is twice that), or evaluate a random sample of the cases'
             )
         plans += [row.step_plan for row, _ in self.asked.values() if steps and row.step_plan]
         if self.given.outside:  # the curve without them is shown beside that with them
@@ -180,7 +180,7 @@ class Request:
         """
         if self.settings.draws_raters:
             raise InvalidInputError(
-                'target_prevalence: goes with unit="cases"; each label is weighted, whoever gave it'
+                'target_prevalence: needs unit="cases"; labels are weighted whoever gave them'
             )
         found = replace(self, given=given or self.given)
         named = names_asked(metrics)
@@ -235,7 +235,7 @@ def _check_ranking(rows: Sequence[Metric], question: str | None, given: Given) -
     named = {"confidence": given.confidence, "outside": given.outside}
     for name in (name for name, there in named.items() if there):
         if question not in (None, "top_label"):
-            raise InvalidInputError(f'{name}: goes with question="top_label"; got {question!r}')
+            raise InvalidInputError(f'{name}: needs question="top_label"; got {question!r}')
         if not any(row.takes_confidence for row in rows):
             known = [row.name for row in CATALOG.values() if row.takes_confidence]
             raise InvalidInputError(

@@ -19,7 +19,7 @@ class RaterDeviation:
     rater_id : hashable
         The rater, as the labels name it.
     ratings : int
-        How many of the rater's labels are on cases that somebody else labelled too.
+        How many of the rater's labels are on cases that another rater labelled too.
     statistic : float
         dᵀ V⁺ d, where d are the deviations in `excess` times `ratings` and V is their covariance
         under permutation: roughly χ² with K - 1 degrees of freedom for a rater like the others.
@@ -30,14 +30,14 @@ class RaterDeviation:
         together.
     excess : dict
         For each class, how much more often this rater gives it than the others on the same cases,
-        as a fraction with its sign: 0.1 is 10 percentage points more often. NaN where nobody else
-        labelled any of the rater's cases. This is the very contrast that is tested.
+        as a signed fraction: 0.1 is 10 percentage points more often. NaN if nobody else labelled
+        any of the rater's cases. This contrast is what is tested.
     breaks : bool
         Whether the rater stands out: `adjusted_p_value` is at most the significance.
 
     See Also
     --------
-    exchangeability_test : where they come from.
+    exchangeability_test : returns them.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class ExchangeabilityTest:
     significance : float
         The largest p-value that counts as a difference.
     permutations : int
-        How many random permutations the p-values rest on.
+        How many random permutations were used for the p-values.
     cases : int
         How many cases have two labels or more.
     divided_cases : int
@@ -183,7 +183,7 @@ class ExchangeabilityTest:
         return self.summary()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values; raters and classes are called by their names, as text.
+        """Return plain Python values; raters and classes are named by text.
 
         Returns
         -------
@@ -205,7 +205,7 @@ class ExchangeabilityTest:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Return the outcome that `to_dict` wrote down.
+        """Rebuild the outcome from the output of `to_dict`.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class ExchangeabilityTest:
         Returns
         -------
         ExchangeabilityTest
-            The outcome; raters and classes are called by their names, as text.
+            The outcome; raters and classes are named by text.
 
         Examples
         --------

@@ -78,9 +78,9 @@ def exchangeability_test(
     change their joint distribution. Labels within a block may depend on each other in any way, so
     a reader may be strict with one patient and lax with the next; patients are independent.
 
-    **Permutations.** Within each patient, raters who labelled the same cases of it trade whole
-    blocks, at random and independently of other patients. The p-values of such trades are exact
-    for any number of patients. Where raters of a patient labelled different, overlapping cases,
+    **Permutations.** Within each patient, raters who labelled the same cases trade whole blocks,
+    at random and independently of other patients. The p-values of such trades are exact for any
+    number of patients. Where raters of a patient labelled different, overlapping cases,
     those with the same cases still trade, and all deviations of that patient are multiplied by one
     random sign in addition. They are 0 on average under the null hypothesis whatever the gaps, so
     this is right for many patients and close for 20; `uneven_patients` counts them.
@@ -90,7 +90,7 @@ def exchangeability_test(
     what is tested. T_r = d_rᵀ V_r⁺ d_r, where V_r is the covariance of d_r under permutation, and
     all raters together have (R-1)/R Σ_r T_r. Adjusted p-values are those of the step-down max-T
     method (Westfall & Young) with all T_r brought to one scale, and at least the p-value of all
-    raters together: nobody stands out of a panel that looks interchangeable. A rater with one
+    raters together: nobody stands out from a panel that looks interchangeable. A rater with one
     patient (or case) to compare cannot be judged (p = 1).
 
     One rater who differs from all makes the others differ from the rest, in the other direction

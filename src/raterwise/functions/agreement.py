@@ -38,12 +38,12 @@ def fleiss_kappa(
     Returns
     -------
     float
-        At most 1; negative where the raters agree less than by chance.
+        At most 1; negative if the raters agree less than by chance.
 
     Raises
     ------
     UndefinedMetricError
-        Where all labels are the same class.
+        If all labels are the same class.
 
     See Also
     --------
@@ -94,12 +94,12 @@ def krippendorff_alpha(
     Returns
     -------
     float
-        At most 1; negative where the raters agree less than by chance.
+        At most 1; negative if the raters agree less than by chance.
 
     Raises
     ------
     UndefinedMetricError
-        Where no two labels can be paired, or all that can are the same class.
+        If no two labels can be paired, or all paired labels are the same class.
 
     See Also
     --------

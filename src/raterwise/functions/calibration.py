@@ -274,7 +274,7 @@ def ece_sweep(
 
     See Also
     --------
-    adaptive_ece : with a number of bins of your own.
+    adaptive_ece : with a given number of bins.
 
     References
     ----------

@@ -103,7 +103,7 @@ def disagreement_calibration_loss(
     Returns
     -------
     float
-        0 where the cases of every bin disagree as often as predicted.
+        0 if the cases of every bin disagree as often as predicted.
 
     See Also
     --------

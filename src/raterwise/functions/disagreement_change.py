@@ -12,13 +12,13 @@ from raterwise.predictions.predictions import rows_of
 def disagreement_change(probs: ArrayLike, recalibrated: ArrayLike) -> NDArray[np.float64]:
     """Return how much a recalibration raises the predicted disagreement of each case (LH eq 83).
 
-    Δ = Σ_k (f_k + f'_k)(f_k - f'_k). A temperature that makes a model less sure raises it, which
-    spoils predicted disagreement that was too high before; α-calibration mends that.
+    Δ = Σ_k (f_k + f'_k)(f_k - f'_k). A temperature that makes a model less sure raises it. If
+    predicted disagreement was too high before, this makes it worse; α-calibration corrects it.
 
     Parameters
     ----------
     probs, recalibrated : array-like of shape (N, K) or (N,)
-        Class probabilities before and after, such as of `TemperatureScaling`.
+        Class probabilities before and after, for example by `TemperatureScaling`.
 
     Returns
     -------

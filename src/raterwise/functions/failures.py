@@ -22,7 +22,7 @@ def excess_aurc(
     question: OneScore = "top_label",
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the AURC less that of a confidence that ranks every right case first.
+    """Return the AURC minus that of a confidence that ranks every right case first.
 
     It takes the accuracy for granted, so it cannot tell which model has fewer errors.
 
@@ -49,11 +49,11 @@ def excess_aurc(
     Returns
     -------
     float
-        0 where no wrong prediction is surer than a right one; lower is better.
+        0 if no wrong prediction is more confident than a right one; lower is better.
 
     See Also
     --------
-    aurc, augrc : with the errors themselves.
+    aurc, augrc : they also count how many errors there are.
 
     References
     ----------
@@ -123,7 +123,7 @@ def failure_average_precision(
 
     See Also
     --------
-    auccc : does not hang on the error rate.
+    auccc : does not depend on the error rate.
 
     References
     ----------

@@ -32,7 +32,7 @@ def expected_squared_loss(
     labels : Labels or array-like of shape (N,)
         The raters' labels, or one class per case.
     weights : array-like of shape (N,) or "optimal", default None
-        How often each case counts; 1 if left out. "optimal" are those of `optimal_weights`, for
+        Weight of each case; 1 by default. "optimal" takes the weights of `optimal_weights`, for
         unequal numbers of raters.
     on_unrated : {"error", "drop"}, default "error"
         Whether unrated cases are an error or are left out.
@@ -305,11 +305,11 @@ def dispersion_loss(
     Returns
     -------
     float
-        What a better model, not a better calibration, could gain.
+        What a better model could gain, but recalibration cannot.
 
     See Also
     --------
-    epistemic_loss, calibration_loss : what it is the difference of.
+    epistemic_loss, calibration_loss : it is their difference.
 
     References
     ----------

@@ -80,7 +80,7 @@ def kde_ece(
     Raises
     ------
     UndefinedMetricError
-        Where there are fewer than two cases.
+        If there are fewer than two cases.
 
     See Also
     --------
@@ -93,7 +93,7 @@ def kde_ece(
 
     Examples
     --------
-    Of two cases each is foreseen by the other alone, and both are right:
+    With two cases, each is predicted from the other alone, and both are right:
 
     >>> round(kde_ece([[0.6, 0.4], [0.1, 0.9]], [0, 1], bandwidth=0.1), 4)
     0.25

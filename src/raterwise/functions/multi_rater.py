@@ -19,14 +19,13 @@ def multi_rater(calibration_error: Callable[..., float]) -> Callable[..., float]
     Parameters
     ----------
     calibration_error : callable
-        `calibration_error(probs, y)`, of which every further argument is passed on. It is given
-        every case once per rater, each time with another rater's label: the extended test set of
-        MR eq 4.
+        `calibration_error(probs, y)`; further arguments are passed on. It receives every case once
+        per rater, each time with another rater's label: the extended test set of MR eq 4.
 
     Returns
     -------
     callable
-        A function of (probs, labels, ...), where labels may be `Labels`. Tensors come as tensors.
+        A function of (probs, labels, ...), where labels may be `Labels`. Tensors stay tensors.
         `weights=`, one per case, is passed on with the weight of a case at each of its labels, and
         `on_unrated="drop"` leaves out unrated cases.
 

@@ -143,8 +143,8 @@ def debiased_ece(
 ) -> float:
     """Return the ECE, or its quadratic version, without the contribution of chance to its bins.
 
-    norm 1: twice the ECE minus what it would be on average if the observed frequency of each bin
-    fell anew, by the normal distribution. norm 2: the root of Σ_m b_m/N [gap² - σ²/(b_m - 1)],
+    norm 1: twice the ECE minus its mean if the observed frequency of each bin were drawn again
+    from a normal distribution. norm 2: the root of Σ_m b_m/N [gap² - σ²/(b_m - 1)],
     which is LH eq 14 for one score. Every case counts once, because several raters are not
     independent cases. Errors can cancel within a bin, and with norm 1 the contribution of chance is
     not removed completely.
@@ -181,7 +181,7 @@ def debiased_ece(
 
     See Also
     --------
-    ece, rms_ce : with what chance adds.
+    ece, rms_ce : without the correction.
     calibration_error : LH's, summed over the classes.
 
     References
@@ -214,16 +214,17 @@ def kernel_calibration_error(
 ) -> float:
     """Return the squared kernel calibration error (SKCE) of a score, each class or whole vectors.
 
-    Σ_{i≠j} d_i d_j exp(-|z_i - z_j| / bandwidth) / N(N - 1), with d = μ - z the distance of what
-    the raters of a case say from its probability z. It is positive where cases of like confidence
-    are off in the same direction. Its scale depends on the kernel, so it is not a gap in units of
-    probability. Of all classes (`question="per_class"`) it is the mean of what each is
-    off by, which is the paper's error with a kernel that compares class by class. Of whole vectors
-    (`question="canonical"`) it is Σ_{i≠j} d_i · d_j exp(-|p_i - p_j| / bandwidth) / N(N - 1), with
-    the total variation |p - q| = Σ_k |p_k - q_k| / 2: the paper's matrix-valued kernel with
-    exp(-|p - q| / bandwidth) for every class. Of two classes that is twice the error of class 1.
-    Its value is of all pairs, its interval in `evaluate` and `compare` of at most 256 cells of like
-    vectors; a stream has neither.
+    Σ_{i≠j} d_i d_j exp(-|z_i - z_j| / bandwidth) / N(N - 1), where d = μ - z is the raters'
+    frequency minus the probability. It is positive if cases of similar confidence are off in the
+    same direction. Its scale depends on the kernel, so it is not a gap in units of probability.
+
+    With `question="per_class"` it is the mean over the classes: the paper's error with a kernel
+    that compares class by class. With `question="canonical"` it uses whole vectors,
+    Σ_{i≠j} d_i · d_j exp(-|p_i - p_j| / bandwidth) / N(N - 1), with the total variation
+    |p - q| = Σ_k |p_k - q_k| / 2: the paper's matrix-valued kernel with exp(-|p - q| / bandwidth)
+    for every class. For two classes this is twice the error of class 1. The value uses all pairs;
+    the interval in `evaluate` and `compare` uses at most 256 cells of similar vectors. A stream
+    has neither.
 
     Parameters
     ----------
@@ -334,10 +335,10 @@ def spiegelhalter_z(
 ) -> float:
     """Return how many standard errors the squared loss is above its expectation.
 
-    z = Σ (B - E B) / sqrt(Σ Var B), where B is the squared loss of a case and its expectation and
-    variance are those of labels drawn from the probabilities. With two classes it is
-    Spiegelhalter's; with more, the same of the squared loss summed over the classes. It grows with
-    the cases, so it cannot tell how large an error is; nor does it see errors that cancel.
+    z = Σ (B - E B) / sqrt(Σ Var B), where B is the squared loss of a case, and its expectation and
+    variance are for labels drawn from the probabilities. With two classes it is Spiegelhalter's;
+    with more, it uses the squared loss summed over the classes. It grows with the number of cases,
+    so it cannot tell how large an error is, and it misses errors that cancel.
 
     Parameters
     ----------
@@ -355,8 +356,9 @@ def spiegelhalter_z(
     Returns
     -------
     float
-        Of a calibrated model about normal with variance 1, or less where a case has several raters,
-        whose mean varies less than one label. `per="annotation"` takes raters for independent.
+        For a calibrated model, roughly normal with variance 1, or less if cases have several
+        raters, whose mean varies less than one label. `per="annotation"` treats raters as
+        independent.
 
     Raises
     ------

@@ -61,7 +61,7 @@ def ppv(
 
     See Also
     --------
-    npv : of those that test negative.
+    npv : the same for negative tests.
 
     References
     ----------
@@ -134,7 +134,7 @@ def npv(
 
     See Also
     --------
-    ppv : of those that test positive.
+    ppv : the same for positive tests.
 
     References
     ----------
@@ -204,7 +204,7 @@ def f1(
 
     See Also
     --------
-    sensitivity, ppv : what it is a mean of.
+    sensitivity, ppv : it is their harmonic mean.
 
     References
     ----------

@@ -80,7 +80,7 @@ def brier(
     per : {"case", "annotation"}, default "case"
         Whether each case or each label counts once.
     weights : array-like of shape (N,) or "optimal", default None
-        How often each case counts; 1 if left out. "optimal" are those of `optimal_weights`, for
+        Weight of each case; 1 by default. "optimal" takes the weights of `optimal_weights`, for
         unequal numbers of raters.
     on_unrated : {"error", "drop"}, default "error"
         Whether unrated cases are an error or are left out.
@@ -141,7 +141,7 @@ def nll(
     Raises
     ------
     UndefinedMetricError
-        Where a class that a rater chose was given the probability 0: the loss is infinite.
+        If a class that a rater chose has probability 0: the loss is infinite.
 
     See Also
     --------
@@ -284,7 +284,8 @@ def ranked_log_score(
     Raises
     ------
     UndefinedMetricError
-        Where a rater chose a class and the model excludes all up to it, or all from it on.
+        If the model gives probability 0 to "at most class k", or to its opposite, and a rater's
+        label says that it is true.
 
     See Also
     --------
@@ -335,7 +336,7 @@ def top_label_brier(
 
     See Also
     --------
-    brier : of all classes.
+    brier : for all classes.
 
     References
     ----------

@@ -68,7 +68,7 @@ def ccc_curve(
     Raises
     ------
     UndefinedMetricError
-        Where every prediction is right, or every one is wrong.
+        If every prediction is right, or every one is wrong.
 
     See Also
     --------
@@ -140,7 +140,7 @@ def auccc(
     Raises
     ------
     UndefinedMetricError
-        Where every prediction is right, or every one is wrong.
+        If every prediction is right, or every one is wrong.
 
     See Also
     --------
@@ -315,7 +315,7 @@ def _summary(
     choose("question", question, ("top_label", "positive"))
     for name, given in ranked.items():
         if given is not None and question != "top_label":
-            raise InvalidInputError(f'{name}: goes with question="top_label"; got {question!r}')
+            raise InvalidInputError(f'{name}: needs question="top_label"; got {question!r}')
     predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated, **ranked)
     asked = Given.of(predictions).ranking if question == "top_label" else question
     plan = SortedPlan(Question(asked, per))

@@ -49,7 +49,7 @@ def refinement_loss(
 
     See Also
     --------
-    expected_squared_loss, calibration_loss : what it is the difference of.
+    expected_squared_loss, calibration_loss : it is their difference.
     dispersion_loss, irreducible_loss : its parts.
 
     References
@@ -81,8 +81,8 @@ def grouping_loss(
     """Return how much the raters' true frequencies vary among the cases of a bin.
 
     GL = Σ_k E[Var(Q_k | bin)], the grouping loss of predictions that are binned (LH eq 6 and
-    appendix B.4). It counts what the model does tell apart within a bin, so wide bins make it
-    large; the dispersion loss, which LH uses instead, does not.
+    appendix B.4). It also counts what the model does distinguish within a bin, so wide bins make
+    it large; the dispersion loss, which LH uses instead, does not.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def grouping_loss(
 
     See Also
     --------
-    dispersion_loss : less what the probabilities tell apart within a bin.
+    dispersion_loss : does not count what the probabilities distinguish within a bin.
 
     References
     ----------

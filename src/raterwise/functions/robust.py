@@ -63,8 +63,8 @@ def robust_ece(
 
     See Also
     --------
-    robust_ece_mixture : spreads each case by what test-time augmentation says of it.
-    ece : what it tends to as sigma tends to 0.
+    robust_ece_mixture : spreads each case by its draws from test-time augmentation.
+    ece : the limit as sigma tends to 0.
 
     References
     ----------

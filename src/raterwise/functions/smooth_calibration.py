@@ -26,8 +26,9 @@ def ici(
 ) -> float:
     """Return the integrated calibration index: the mean of |smoothed observed - predicted|.
 
-    The curve is R's `loess(y ~ p)`, every rater's label a row. `rms::val.prob` has its Eavg from a
-    local line instead: span=2/3, degree=1, surface="direct" is that but for its interpolation.
+    The curve is R's `loess(y ~ p)`, with a row for every rater's label. `rms::val.prob` computes
+    Eavg from a local line instead; span=2/3, degree=1, surface="direct" gives the same, except for
+    its interpolation.
 
     Parameters
     ----------
@@ -145,7 +146,7 @@ def e50(
     See Also
     --------
     ici : the mean.
-    e90 : what nine of ten cases are below.
+    e90 : the 90th percentile.
 
     References
     ----------

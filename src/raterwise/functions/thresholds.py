@@ -61,7 +61,7 @@ def auroc(
     See Also
     --------
     roc_curve : the curve.
-    auccc : the same of whether the predicted class is right.
+    auccc : the same for whether the predicted class is right.
 
     References
     ----------
@@ -196,7 +196,7 @@ def sensitivity(
 
     See Also
     --------
-    specificity : of the negatives.
+    specificity : the same for negatives.
     decision_curve : at every threshold, with what raters would do.
 
     References
@@ -266,7 +266,7 @@ def specificity(
 
     See Also
     --------
-    sensitivity : of the positives.
+    sensitivity : the same for positives.
 
     References
     ----------

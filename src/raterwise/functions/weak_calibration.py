@@ -51,7 +51,7 @@ def observed_expected_ratio(
     Raises
     ------
     UndefinedMetricError
-        Where the probability of the class is 0 in every case.
+        If the probability of the class is 0 in every case.
 
     See Also
     --------
@@ -105,9 +105,8 @@ def calibration_intercept(
     ordered : bool, default False
         Whether the classes are ordered; the probability is then that of class k or higher.
     clip : float, default None
-        Probabilities below it are moved to it, and those above 1 - clip to that. By default none
-        is, and a probability of exactly 0 or 1, whose log odds are infinite, is an error that
-        says how many there are.
+        Probabilities are limited to [clip, 1 - clip]. By default they are not, and a probability
+        of exactly 0 or 1, whose log odds are infinite, is an error that counts them.
     weights : array-like of shape (N,), default None
         Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
@@ -121,7 +120,7 @@ def calibration_intercept(
     Raises
     ------
     UndefinedMetricError
-        Where all labels are of one class, or a probability is 0 or 1 and none is clipped.
+        If all labels are of one class, or a probability is 0 or 1 and `clip` is not given.
 
     See Also
     --------
@@ -177,9 +176,8 @@ def calibration_slope(
     ordered : bool, default False
         Whether the classes are ordered; the probability is then that of class k or higher.
     clip : float, default None
-        Probabilities below it are moved to it, and those above 1 - clip to that. By default none
-        is, and a probability of exactly 0 or 1, whose log odds are infinite, is an error that
-        says how many there are.
+        Probabilities are limited to [clip, 1 - clip]. By default they are not, and a probability
+        of exactly 0 or 1, whose log odds are infinite, is an error that counts them.
     weights : array-like of shape (N,), default None
         Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
@@ -193,8 +191,8 @@ def calibration_slope(
     Raises
     ------
     UndefinedMetricError
-        Where a threshold tells every yes of the raters from every no, so that no slope is the
-        best; where all labels are of one class; where a probability is 0 or 1 and none is clipped.
+        If a threshold separates every yes of the raters from every no, so that no slope is best; if
+        all labels are of one class; or if a probability is 0 or 1 and `clip` is not given.
 
     See Also
     --------

@@ -37,9 +37,9 @@ def optimal_weights(
     Returns
     -------
     array of shape (N,)
-        With the mean 1 over the rated cases. All are 1 where every case has as many raters, or no
-        case has two. Where difficult cases were given more raters, any weights but equal ones
-        answer another question.
+        With mean 1 over the rated cases. All are 1 if every case has the same number of raters, or
+        no case has two. If difficult cases were given more raters, unequal weights answer a
+        different question.
 
     Raises
     ------

@@ -47,10 +47,10 @@ class Difference:
     difference : float
         The value of the first minus that of the second.
     low, high : float
-        The ends of its interval. Both are 0 where the metric is the same for both models however
-        the cases are resampled: these cases cannot tell them apart, and others may.
+        The ends of its interval. Both are 0 if the metric is the same for both models in every
+        resample: these cases cannot separate the models, but others might.
     p_value : float
-        Two-sided, of no difference: at most 1 - level exactly where 0 is outside the interval.
+        Two-sided p-value for no difference: at most 1 - level exactly if the interval excludes 0.
     adjusted_p_value : float
         Adjusted over the pairs of models of this metric (Holm 1979).
     debiased : float, default None
@@ -58,7 +58,7 @@ class Difference:
 
     See Also
     --------
-    compare : makes them.
+    compare : returns them.
 
     Examples
     --------
@@ -106,8 +106,8 @@ def require_pairs(models: Mapping[str, Results]) -> None:
         elsewhere = one.data.get("outside", 0), other.data.get("outside", 0)
         if elsewhere[0] != elsewhere[1]:
             raise InvalidInputError(
-                f"models: must share the cases from elsewhere; {first!r} has {elsewhere[0]}, "
-                f"{name!r} has {elsewhere[1]}"
+                f"models: must have the same out-of-distribution cases; {first!r} has "
+                f"{elsewhere[0]}, {name!r} has {elsewhere[1]}"
             )
         names, others = one.data.get("class_names"), other.data.get("class_names")
         if names and others and names != others:
@@ -249,8 +249,7 @@ class Few:
         units = results.data.get("fingerprint", {}).get("units")  # of files of earlier versions
         if units == 1:
             raise InvalidInputError(
-                "models: must be of two patients (or cases) or more to be compared; all is of one, "
-                "which says nothing of chance"
+                "models: need at least two patients (or cases) to be compared; there is one"
             )
         if units:
             return Few(math.sqrt(units / (units - 1)), units - 1, raters)

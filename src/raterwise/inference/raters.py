@@ -270,7 +270,7 @@ def spread_of_raters(labels: Labels) -> float:
 
 def _require_several(number: float, what: str) -> None:
     if number <= 1:
-        raise InvalidInputError(f'unit: "raters" needs several of them; {what}')
+        raise InvalidInputError(f'unit: "raters" needs several raters; {what}')
 
 
 def _random(seed: int, resample: int) -> np.random.Generator:

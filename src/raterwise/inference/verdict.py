@@ -162,7 +162,7 @@ def judge(
         )
     elif not (labels is groups is weights is class_names is None):
         raise InvalidInputError(
-            "labels, groups, weights, class_names: belong to the predictions where these are given"
+            "labels, groups, weights, class_names: must be left out; Predictions contain them"
         )
     groups, asked = predictions.groups, predictions.labels.num_raters
     plan, number = DeviationPlan(groups is not None), len(predictions.group_ids) or 1

@@ -40,8 +40,8 @@ def file_of_ratings(told: TableColumns, predictions: Path, ratings: Path | None)
     said = told.ratings_layout is not None or bool(told.ratings_named)
     if told.label_column is not None and (ratings is not None or said):
         raise InvalidInputError(
-            f"label_column: is for one label per case, and {told.label_column!r} would be left "
-            "unread; give it, or the ratings, but not both"
+            f"label_column: cannot be combined with ratings; {told.label_column!r} would not be "
+            "read. Give one of them"
         )
     if ratings is not None:
         _refuse_in_ratings(told, predictions, ratings)
@@ -222,42 +222,43 @@ def read_cases(
         The file of the ratings. By default they are expected in the same table as the
         probabilities, in columns called reader_…, rater_… or count_…, or in `label_column`.
     id_column : str, default None
-        The case, in both files; by default `case`, or an unnamed first column.
+        The column of the case, in both files; by default `case`, or an unnamed first column.
     prob_prefix : str, default "prob_"
-        How the names of the probability columns begin; the class follows. A lone prob_malignant is
-        the probability of malignant.
+        Prefix of the probability columns; the class name follows. A single column prob_malignant
+        is the probability of malignant.
     prob_columns : sequence of str, default ()
-        Or their names.
+        The names of the probability columns, instead of a prefix.
     class_names : sequence of str, default None
         Other names for the classes, in the order of the columns.
     label_column, group_column, weight_column : str, default None
-        The label, where a case has just one; the patient; the weight of the case.
+        The columns of the label, if each case has one, of the patient, and of the weight.
     ratings_layout : {"wide", "long", "counts"}, default None
-        A column per rater, a row per rating, or a count per class; by default what the names of
-        the columns say.
+        A column per rater, a row per rating, or a count per class; by default deduced from the
+        names of the columns.
     ratings_id_column : str, default None
-        The case, where the file of ratings calls it otherwise.
+        The column of the case in the file of ratings, if its name differs.
     rater_columns, rater_prefix : sequence of str, str, default (), None
-        wide: the raters' columns, or how their names begin.
+        wide: the raters' columns, or their prefix.
     rater_column, rating_column : str, default None
-        long: who said what; by default reader or rater, label or rating.
+        long: the columns of the rater (by default reader or rater) and of the rating (by default
+        label or rating).
     count_columns, count_prefix : sequence of str, str, default (), None
-        counts: one column per class, or how their names begin.
+        counts: one column per class, or their prefix.
     missing : collection of str, default ()
-        What, besides an empty cell, is no rating, such as "NA".
+        Values that mean no rating, besides an empty cell, such as "NA".
     duplicates : {"error", "keep", "average", "last"}, default "error"
-        Several ratings of a case by one rater: refused, all counted, the one most often given (of
-        equals the later), or the last one.
+        Several ratings of a case by one rater: refused, all counted, the most frequent one (the
+        later one in a tie), or the last one.
     normalize : bool, default False
         Divide rows that were rounded, to two decimals or more, by their sums.
     percent : bool, default False
         Probabilities are percentages: 75 or 75% is 0.75.
     ignore_case : bool, default False
-        Classes in ratings may differ from their names in upper and lower case.
+        Ratings may differ from the class names in upper and lower case.
     delimiter, encoding : str, default None
         For CSV files; by default recognised for each file.
     allow_unmatched : bool, default False
-        Leave out, and count, cases that only one file has.
+        Leave out and count cases that are in one file only.
     loose_ids : bool, default False
         Ids may differ between the files in capitals, leading zeros, blanks and dashes, the folder
         and the ending of a file: IMG_001.PNG is img-1.

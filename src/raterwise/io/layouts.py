@@ -288,8 +288,8 @@ def _refuse_summaries(file: TableFile, names: Sequence[str]) -> None:
     if odd and len(odd) < len(names):
         raters = ",".join(name for name in names if name not in odd)
         raise InvalidInputError(
-            f"rater_columns: must say who is a rater in {file.name}; {listed(odd)} may be none; "
-            f'rater_columns="{raters}" leaves it out'
+            f"rater_columns: must name the raters in {file.name}; {listed(odd)} may not be one "
+            f'(rater_columns="{raters}" leaves it out)'
         )
 
 

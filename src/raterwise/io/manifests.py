@@ -32,7 +32,7 @@ class CaseFiles:
     raters : tuple of Path
         The masks, one file per rater.
     mask : Path, default None
-        The file of the region to look at.
+        The file of the region to evaluate.
     patient : str, default None
         The patient of the image.
     spacing : tuple of float, default None
@@ -40,7 +40,7 @@ class CaseFiles:
     rater_names : tuple of str, default None
         Who drew each of the masks.
     values : tuple of (str, str), default ()
-        What else the manifest says of the image, such as ("scanner", "A").
+        Further columns of the manifest, such as ("scanner", "A").
     axes : str, default None
         The order of the axes of arrays, which have no geometry: "zyx" or "xyz". They are brought
         into the order x, y, z, which `spacing` then has. It must be told where other files of the
@@ -48,7 +48,7 @@ class CaseFiles:
 
     See Also
     --------
-    read_manifest : makes them.
+    read_manifest : returns them.
 
     Examples
     --------
@@ -68,12 +68,12 @@ class CaseFiles:
     axes: str | None = None
 
     def absolute(self) -> CaseFiles:
-        """Return the same files under names that hold in every folder.
+        """Return the same files with absolute paths.
 
         Returns
         -------
         CaseFiles
-            With absolute paths, for workers that run elsewhere.
+            For workers that run in another folder.
 
         Examples
         --------
@@ -103,7 +103,7 @@ def read_manifest(
     path : str or path
         The table.
     delimiter : str, default None
-        What separates its columns; by default it is recognised.
+        Separator of the columns; by default it is recognised.
     values : sequence of str, default ()
         Further columns whose values are kept, such as the scanner.
     axes : str, default None

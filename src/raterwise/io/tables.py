@@ -127,8 +127,7 @@ def read_predictions(
     chosen = chosen_columns(file, told, by_id=by_id)
     if clash := set(chosen.values()) & set(columns):
         raise InvalidInputError(
-            f"prob_columns: a column is read as one thing; {listed(sorted(clash))} would be a "
-            "probability and something else"
+            f"prob_columns: must not be used for anything else; {listed(sorted(clash))} would be"
         )
     coding = Coding(names, told.missing, told.ignore_case)
     table = table_of_columns(file, columns, chosen, coding, percent=told.percent)

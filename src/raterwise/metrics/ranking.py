@@ -44,7 +44,7 @@ class CCCCurve:
 
     See Also
     --------
-    ccc_curve, confidence.ccc_curve : make it.
+    ccc_curve, confidence.ccc_curve : return it.
     plots.CCCDisplay : draws it.
 
     Examples

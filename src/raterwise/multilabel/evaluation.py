@@ -65,13 +65,11 @@ def evaluate_multilabel(
 ) -> Results:
     """Compute metrics for each of several findings, and their means, with intervals.
 
-    Each of the L findings is a yes-or-no task of its own; calibration errors ask about the
-    positive class unless a `question` is given. AUCCC and related metrics are about the decision,
-    which is
-    yes from a probability of one half on: whether the model is surer, of yes or of no, where it is
-    right. How well it ranks the cases by the finding itself is `auroc`. The findings are resampled
-    together, patient by patient, so the interval of the mean knows that one patient's findings
-    hang together.
+    Each of the L findings is a separate yes-or-no task. Calibration errors ask about the positive
+    class unless a `question` is given. AUCCC and related metrics are about the decision (yes from
+    a probability of 0.5): whether the model is more confident where it is right. `auroc` says how
+    well it ranks the cases by the finding itself. The findings are resampled together, patient by
+    patient, so the interval of the mean accounts for their correlation.
 
     Parameters
     ----------

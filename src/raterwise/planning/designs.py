@@ -27,16 +27,16 @@ class Design:
     width : float
         Expected width of the interval.
     bias : float
-        Expected value minus the value of an endless study with endless raters.
+        Expected value minus the value of an infinite study with infinitely many raters.
     method : {"formula", "simulation"}
-        Where the numbers come from.
+        How the numbers were computed.
     width_error, bias_error : float, default 0.0
-        Standard errors of the width and the bias: the pilot's own uncertainty (another pilot would
-        have said something else) and, where they were simulated, that of the simulation.
+        Standard errors of the width and the bias, due to the pilot and, if they were simulated, the
+        simulation.
 
     See Also
     --------
-    plan : makes them.
+    plan : returns them.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Design:
 
     @property
     def readings(self) -> int:
-        """How many labels it takes."""
+        """Number of labels that it needs."""
         return self.cases * self.raters
 
 
@@ -65,20 +65,20 @@ class StudyPlan:
     Parameters
     ----------
     metric : str
-        What the study measures.
+        The metric to plan for.
     level : float
         Confidence level of the intervals.
     designs : tuple of Design
-        Every number of cases with every number of raters.
+        A design for every combination of cases and raters.
     pilot_cases : int, default None
-        How many the pilot has.
+        Number of cases in the pilot.
     without : tuple of tuple of float, default ()
-        Where widths are by a formula: of each design, its width without each part of the pilot in
-        turn, which says how far the difference of two designs is the pilot's.
+        If widths come from a formula: the width of each design without each part of the pilot in
+        turn, from which the uncertainty of the difference between designs follows.
 
     See Also
     --------
-    plan : makes it.
+    plan : returns it.
     plots.PlanDisplay : draws it.
 
     Examples
@@ -102,7 +102,7 @@ class StudyPlan:
         Parameters
         ----------
         budget : float
-            By default a number of readings.
+            What can be spent; by default, a number of readings.
         case_cost : float, default 0.0
             Cost of a new case, without its readings.
         reading_cost : float, default 1.0
@@ -111,12 +111,12 @@ class StudyPlan:
         Returns
         -------
         Design
-            Of equal ones, that with the fewest readings.
+            If several are equally good, the one with the fewest readings.
 
         Raises
         ------
         InvalidInputError
-            If the budget pays for none of them.
+            If the budget is too small for all designs.
 
         Examples
         --------
@@ -136,13 +136,13 @@ class StudyPlan:
     def advice(self, budget: float, *, case_cost: float = 0.0, reading_cost: float = 1.0) -> str:
         """Say whether the next reading is better spent on a new case or on another rater.
 
-        Where the pilot cannot tell, that is said first, with the 95% interval of the difference of
-        the two widths, and how large a pilot could.
+        If the pilot cannot tell, this comes first, with the 95% interval of the difference between
+        the two widths and the size of pilot that could tell.
 
         Parameters
         ----------
         budget : float
-            By default a number of readings.
+            What can be spent; by default, a number of readings.
         case_cost : float, default 0.0
             Cost of a new case, without its readings.
         reading_cost : float, default 1.0

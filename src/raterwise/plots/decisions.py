@@ -59,14 +59,14 @@ class DecisionDisplay(_Decisions):
     Parameters
     ----------
     curve : DecisionCurve, or mapping of str to DecisionCurve
-        What to draw: see `raterwise.decision_curve`; of several models the curve of each.
+        The curve to draw: see `raterwise.decision_curve`; of several models the curve of each.
 
     Attributes
     ----------
     ax_, figure_ : Axes, Figure
         The axes and the figure.
     lines_ : dict of str to Line2D
-        By what is acted on.
+        The lines, by what is acted on.
 
     See Also
     --------

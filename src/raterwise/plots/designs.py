@@ -147,7 +147,7 @@ class PlanDisplay:
         plan : StudyPlan
             What `planning.plan` returned.
         budget : float, default None
-            In readings: marks the best design that it pays for.
+            In readings: marks the best affordable design.
         ax : Axes, default None
             Axes to draw in; by default those of a new figure.
 
@@ -180,7 +180,7 @@ class PlanDisplay:
         ax : Axes, default None
             Axes to draw in; by default those of a new figure.
         budget : float, default None
-            In readings: marks the best design that it pays for.
+            In readings: marks the best affordable design.
 
         Returns
         -------

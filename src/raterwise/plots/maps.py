@@ -36,7 +36,7 @@ class CalibrationDispersionDisplay:
 
     See Also
     --------
-    calibration_loss, dispersion_loss : what it shows as numbers.
+    calibration_loss, dispersion_loss : the numbers that it shows.
 
     Examples
     --------

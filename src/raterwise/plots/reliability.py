@@ -24,7 +24,7 @@ class ReliabilityDisplay:
     Parameters
     ----------
     curve : ReliabilityCurve
-        What to draw: see `curves.reliability_curve`.
+        The curve to draw: see `curves.reliability_curve`.
     smooth : CalibrationCurve, default None
         A smooth curve with its band to draw over the bins: see `calibration_curve`.
 
@@ -274,7 +274,7 @@ class DisagreementReliabilityDisplay(ReliabilityDisplay):
     Parameters
     ----------
     curve : ReliabilityCurve
-        What to draw: `curves.reliability_curve` with question="disagreement".
+        The curve to draw: `curves.reliability_curve` with question="disagreement".
     smooth : None
         Disagreement has no smooth curve.
 

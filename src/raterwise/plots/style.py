@@ -57,12 +57,12 @@ def pyplot() -> Any:
 
 
 def journal_style() -> Any:
-    """Return a context that gives every figure the style of raterwise's own.
+    """Return a context manager that gives every figure the style of raterwise's own figures.
 
     Returns
     -------
     context manager
-        Within it matplotlib's settings are those of the journal style; after it, what they were.
+        Inside it, matplotlib uses the journal style; afterwards, its settings are restored.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def journal_style() -> Any:
 
     See Also
     --------
-    plots.ReliabilityDisplay : a figure that looks well in it.
+    plots.ReliabilityDisplay : a figure that suits this style.
 
     Examples
     --------

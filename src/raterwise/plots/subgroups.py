@@ -41,7 +41,7 @@ class SubgroupDisplay:
 
     See Also
     --------
-    evaluate : makes them, with `subgroups`.
+    evaluate : returns them, with `subgroups`.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class SubgroupDisplay:
         results : Results
             With sub-groups.
         metric : str, default "ece"
-            What to draw.
+            The metric to draw.
         variables : sequence of str, default None
             Those to draw; by default all.
         ax : Axes, default None

@@ -240,7 +240,7 @@ class CCCDisplay(_ConfidenceDisplay):
     Parameters
     ----------
     curve : ThresholdCurve
-        What to draw: see `curves.threshold_curve`.
+        The curve to draw: see `curves.threshold_curve`.
     area : float, default None
         The area to print; by default the area under `curve`. Results store some points of a curve
         and the area under all of them.
@@ -293,7 +293,7 @@ class RiskCoverageDisplay(_ConfidenceDisplay):
     Parameters
     ----------
     curve : ThresholdCurve
-        What to draw: see `curves.threshold_curve`.
+        The curve to draw: see `curves.threshold_curve`.
 
     Attributes
     ----------
@@ -335,7 +335,7 @@ class RocDisplay(_CurveDisplay):
     Parameters
     ----------
     curve : RocCurve
-        What to draw: see `raterwise.roc_curve`.
+        The curve to draw: see `raterwise.roc_curve`.
 
     Attributes
     ----------
@@ -375,7 +375,7 @@ class PrecisionRecallDisplay(_CurveDisplay):
     Parameters
     ----------
     curve : PrecisionRecallCurve
-        What to draw: see `raterwise.precision_recall_curve`.
+        The curve to draw: see `raterwise.precision_recall_curve`.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ CHUNK_VALUES = 1 << 17
 class Predictions:
     """Class probabilities, labels, and optionally case weights, patients and class names.
 
-    `Predictions.of` checks shapes and types; the values are checked when they are read, in the
+    `Predictions.of` checks shapes and types. Values are checked when they are read, in the
     pass that uses them, so that ten million rows are read once and not twice.
 
     Parameters
@@ -53,7 +53,7 @@ class Predictions:
     groups : ndarray of shape (N,), default None
         The patient of each case as codes 0 … G-1.
     group_ids : tuple, default ()
-        What each of these codes stands for.
+        The patient that each code stands for.
     class_names : tuple of str, default None
         Names of the classes.
     belief : Belief, default None
@@ -61,34 +61,34 @@ class Predictions:
     tolerance : float, default 1e-4
         How far a row may sum from 1.
     dropped : dict of str to int, default {}
-        How many cases were left out, by the reason.
+        How many cases were left out, by reason.
     kept : ndarray of shape (N,), default None
-        Which of the original cases these are; None if all of them.
+        Indices of these cases among the original ones; None if all were kept.
     given_rounding : float, default None
-        The unit in the last place of what the probabilities were made of, where that is known.
+        The unit in the last place of the original probabilities, if known.
     left_out : mapping of str to tuple, default {}
         The cases left out, by reason: their names or rows.
     notes : tuple of str, default ()
-        What to know about how they were read.
+        Notes about how they were read.
     sources : tuple of str, default ()
         The files that they were read from.
     confidence : ndarray of shape (N,), default None
-        What ranks the cases, where it is not the largest probability.
+        The confidence that ranks the cases, if it is not the largest probability.
     outside : ndarray of shape (M,), default None
-        The confidences of cases from elsewhere, whose predictions are all wrong.
+        The confidences of out-of-distribution cases, whose predictions all count as wrong.
     draws : Draws, default None
-        What the members of an ensemble say of the predicted class.
+        The predictions of an ensemble's members for the predicted class.
     case_raters : ndarray of shape (N,), default None
-        Where a case has several rows, as at another prevalence: how many raters the whole case
-        has. `kept` tells which case a row is of.
+        If a case has several rows, as at another prevalence: how many raters the whole case has.
+        `kept` says which case a row belongs to.
     groups_are_cases : bool, default False
-        Whether `groups` only keep the rows of a case together, and no patients were named.
+        Whether `groups` only keeps the rows of a case together, because no patients were named.
     columns : tuple of str, default ()
-        What a data frame calls the columns of the probabilities.
+        The names of the probability columns in a data frame.
 
     See Also
     --------
-    evaluate : makes them from what it is given.
+    evaluate : returns them from its arguments.
 
     Examples
     --------
@@ -142,21 +142,21 @@ class Predictions:
         labels : Labels or array-like of shape (N,)
             The raters' labels, or one class per case.
         weights : array-like of shape (N,), default None
-            How much each case counts. Cases of weight 0 are left out, and counted in `dropped`.
+            Weight of each case. Cases of weight 0 are left out and counted in `dropped`.
         groups : array-like of shape (N,), default None
             The patient of each case.
         class_names : sequence of str, default None
             Names of the classes; by default those of the labels.
         belief : Belief, default None
-            The belief that the probabilities are the mean of.
+            The belief whose mean the probabilities are.
         on_unrated : {"error", "drop"}, default "error"
             Whether unrated cases are an error or are left out.
         confidence : array-like of shape (N,), default None
             Confidence that ranks the cases, instead of the largest probability.
         outside : array-like of shape (M,) or (M, K), default None
-            Confidences of cases from elsewhere, or their class probabilities.
+            Confidences of out-of-distribution cases, or their class probabilities.
         draws : Draws, default None
-            What the members of an ensemble say of the predicted class.
+            The predictions of an ensemble's members for the predicted class.
 
         Returns
         -------
@@ -222,7 +222,7 @@ class Predictions:
 
     @property
     def given(self) -> int:
-        """How many cases were given, those that were dropped among them."""
+        """How many cases were given, including those that were dropped."""
         return len(self) + sum(self.dropped.values())
 
     @property
@@ -232,7 +232,7 @@ class Predictions:
 
     @property
     def rounding(self) -> float:
-        """How near below an edge a score counts as on it: see `raterwise.binning`."""
+        """How close below an edge a score counts as on it: see `raterwise.binning`."""
         known = self.given_rounding
         return unit_in_last_place(self.probs.dtype) if known is None else known
 
@@ -247,14 +247,14 @@ class Predictions:
         Parameters
         ----------
         rows : array-like
-            Their indices, or True for each case to keep.
+            Indices of the cases, or True for each case to keep.
         dropped : dict of str to int, default None
-            How many cases this leaves out, by the reason, to be counted in `dropped`.
+            How many cases this leaves out, by reason; they are added to `dropped`.
 
         Returns
         -------
         Predictions
-            Of these cases, in the order asked for.
+            The chosen cases, in the given order.
 
         Examples
         --------
@@ -280,7 +280,7 @@ class Predictions:
         Returns
         -------
         Predictions
-            Whose `group_ids` are those of patients who have a case.
+            With `group_ids` only for patients who have a case.
 
         Examples
         --------
@@ -332,7 +332,7 @@ class Predictions:
         return replace(found, left_out={**self.left_out, reason: named})
 
     def read(self, start: int, stop: int) -> Rows:
-        """Return cases start … stop - 1, their values checked.
+        """Return cases start … stop - 1 after checking their values.
 
         Parameters
         ----------

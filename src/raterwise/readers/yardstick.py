@@ -17,14 +17,14 @@ class Yardstick:
     Attributes
     ----------
     metric, title, direction : str
-        Which, and whether "higher" or "lower" is better.
+        Name and title of the metric, and whether "higher" or "lower" is better.
     reader, model, difference : tuple of float
         Value, low and high: the mean over readers, weighted by their readings; the model on the
         same cases against the same labels; the model minus the reader.
 
     See Also
     --------
-    against_readers : where it comes from.
+    against_readers : returns it.
 
     Examples
     --------
@@ -53,13 +53,13 @@ class Reader:
     rater : hashable
         The rater's name in the labels.
     cases : int
-        How many of the rater's cases somebody else rated.
+        How many of the rater's cases another rater rated too.
     reader, model : dict of str to float
         By metric; None where it is undefined on these cases.
 
     See Also
     --------
-    against_readers : where it comes from.
+    against_readers : returns it.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class AgainstReaders:
 
     See Also
     --------
-    against_readers : where it comes from.
+    against_readers : returns it.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class AgainstReaders:
         Returns
         -------
         dict
-            What JSON can hold.
+            Values that JSON can hold.
 
         Examples
         --------
@@ -177,7 +177,7 @@ class AgainstReaders:
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> AgainstReaders:
-        """Return what `to_dict` wrote down.
+        """Rebuild the comparison from the output of `to_dict`.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class AgainstReaders:
         Returns
         -------
         AgainstReaders
-            The same; raters are called by their names, as text.
+            The same comparison; raters are named by text.
 
         Examples
         --------

@@ -36,7 +36,7 @@ def write_report(results: Results, path: str | PathLike[str], **parts: Any) -> N
     path : str or path
         The file to write. It is written completely or not at all.
     **parts : Any
-        Further things to show, as in `report_html`.
+        Further parts to show, as in `report_html`.
 
     See Also
     --------

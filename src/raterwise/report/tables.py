@@ -224,7 +224,7 @@ def _rows(results: Any, part: str) -> tuple[list[str], list[Row]]:
     """Return what the first columns are called, and the rows."""
     if part == "subgroups":
         if not results.subgroups:
-            raise InvalidInputError("part: must be one that these results have; no sub-groups do")
+            raise InvalidInputError('part: "subgroups" needs results with sub-groups; got none')
         found: list[Row] = [
             ((group.variable, group.level, e.title), e)
             for group in results.subgroups

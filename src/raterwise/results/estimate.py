@@ -35,11 +35,11 @@ class Estimate:
     dropped : int, default 0
         Number of cases left out for this metric.
     title, group, meaning, reference : str, default ""
-        How people call the metric, with which others it is shown, what it says, where it is from.
+        Its display name, the group it is shown in, its meaning, and its reference.
     direction : {"lower", "higher", "none"}, default "none"
         Which values are better.
     std : float, default None
-        Standard deviation over images, where the value is their mean.
+        Standard deviation over images, if the value is their mean.
     rater_share : float, default None
         The share of the variance that is between raters, if both cases and raters are resampled.
     defined : int, default None

@@ -206,8 +206,8 @@ def _columns_of_levels(results: Any) -> dict[str, list[Any]]:
     """Return one entry per level and metric, with its difference from all other cases."""
     if not results.subgroups:
         raise InvalidInputError(
-            "part: must be one that these results have; they have no sub-groups (evaluate makes "
-            "them with subgroups=)"
+            'part: "subgroups" needs results with sub-groups; got none (use evaluate with '
+            "subgroups=)"
         )
     rows = [(found, e) for found in results.subgroups for e in found.estimates.values()]
     columns: dict[str, list[Any]] = {

@@ -39,7 +39,7 @@ class Results(Exports, Mapping[str, Estimate]):
     estimates : mapping of str to Estimate
         By metric.
     data : mapping
-        The data: cases, patients, raters, classes, and what was left out and why.
+        Facts about the data: cases, patients, raters, classes, what was left out and why.
     options : mapping
         The options used.
     warnings : tuple of str
@@ -68,7 +68,7 @@ class Results(Exports, Mapping[str, Estimate]):
 
     See Also
     --------
-    evaluate, evaluate_stream, evaluate_multilabel, segmentation.evaluate : make them.
+    evaluate, evaluate_stream, evaluate_multilabel, segmentation.evaluate : return them.
 
     Examples
     --------
@@ -132,9 +132,9 @@ class Results(Exports, Mapping[str, Estimate]):
         Parameters
         ----------
         variable : str
-            What tells cases apart.
+            Name of the sub-group variable.
         level : str
-            Its value.
+            Value of the variable.
 
         Returns
         -------
@@ -144,7 +144,7 @@ class Results(Exports, Mapping[str, Estimate]):
         Raises
         ------
         InvalidInputError
-            If there is no such level; the message names those there are.
+            If there is no such level; the message lists the existing ones.
 
         Examples
         --------
@@ -180,7 +180,7 @@ class Results(Exports, Mapping[str, Estimate]):
         -------
         dict
             `schema_version`, `metrics`, `data`, `options`, `warnings`, `versions`, `curves`,
-            `provenance`, and what else there is.
+            `provenance`, and other entries if there are any.
 
         Examples
         --------
@@ -257,7 +257,7 @@ class Results(Exports, Mapping[str, Estimate]):
         path : str or path
             The file.
         **parts : Any
-            Further things to show, such as `single=` (the same with one rater per case): see
+            Further parts to show, such as `single=` (the same with one rater per case): see
             `report.report_html`.
 
         See Also
@@ -294,7 +294,7 @@ class Results(Exports, Mapping[str, Estimate]):
         Raises
         ------
         InvalidInputError
-            If the file is something else, or of another version.
+            If the file is something else, or has another version.
 
         Examples
         --------
@@ -312,12 +312,12 @@ class Results(Exports, Mapping[str, Estimate]):
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> Results:
-        """Return the results that `to_dict` gave.
+        """Rebuild the results from the output of `to_dict`.
 
         Parameters
         ----------
         content : mapping
-            What it gave.
+            The output of `to_dict`.
 
         Returns
         -------
@@ -327,7 +327,7 @@ class Results(Exports, Mapping[str, Estimate]):
         Raises
         ------
         InvalidInputError
-            If something is missing, or of another version.
+            If something is missing, or the version is another one.
 
         Examples
         --------

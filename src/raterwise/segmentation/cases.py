@@ -47,7 +47,7 @@ class Case:
     patient : hashable, default None
         The patient of the image; whole patients are then resampled.
     name : str, default None
-        What messages call it.
+        The name used in messages.
     concentration : array-like of shape (*spatial), default None
         α0 of a Dirichlet belief around the probabilities, for disagreement.
     layout : {"auto", "labels", "one_hot"}, default "auto"
@@ -57,7 +57,7 @@ class Case:
     raters : sequence of str, default None
         Who drew each of the masks; needed to resample raters if they differ between images.
     step : float, default 0
-        Between the values that probabilities were stored as, such as 1/255 for 8 bits: the K
+        Step between the stored values of the probabilities, such as 1/255 for 8 bits: the K
         classes of a voxel may then miss the sum 1 by K/2 steps. Nothing else changes.
 
     See Also
@@ -309,7 +309,7 @@ def _checked(case: Case, name: str, num_classes: int | None, selection: Selectio
         region = own if region is None else own & region
         if not region.any():
             raise InvalidInputError(
-                "region, foreground_only, boundary_mm: must leave a voxel to look at; none is left"
+                "region, foreground_only, boundary_mm: must leave at least one voxel; none is left"
             )
     alpha = case.concentration
     if alpha is not None:
@@ -349,9 +349,9 @@ def _is_one_hot(case: Case, probs: Array, masks: list[Array], num_classes: int |
         marked = all((m.sum(axis=0) == 1).all() for m in masks)
         if whole and not marked and probs[0].size >= BY_CHANCE:
             raise InvalidInputError(
-                "layout: masks of the probabilities' shape, which sum to 1 along the first axis, "
-                "must be one-hot, with one class in every voxel, or the layout be told: give "
-                '"one_hot" where voxels without a class were not rated, or "labels"'
+                "layout: must be given; the masks have the shape of the probabilities, but not one "
+                'class in every voxel. Use "one_hot" if voxels without a class were not rated, '
+                'or "labels"'
             )
         return bool(whole and marked)
     return as_one_hot and not as_labels
@@ -385,5 +385,5 @@ def _region(case: Case, spatial: tuple[int, ...]) -> Flags | None:
     if region.dtype.kind == "f" and (missing := int(np.isnan(region).sum())):
         raise InvalidInputError(f"region: must not contain NaN; {missing} values are NaN")
     if not region.any():
-        raise InvalidInputError("region: must hold at least one voxel; none is left to look at")
+        raise InvalidInputError("region: must hold at least one voxel; it is empty")
     return region.astype(np.bool_, copy=False)

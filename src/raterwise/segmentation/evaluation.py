@@ -75,7 +75,7 @@ def evaluate(
         images (the MR paper's). "pooled": all voxels together; every voxel counts, so large images
         count more.
     num_classes : int, default None
-        To check the cases by; by default that of the first case.
+        Number of classes, to check the cases; by default that of the first case.
     foreground_only : bool, default False
         Evaluate only voxels that the prediction or any rater assigns to a class other than 0.
     boundary_mm : float, default None
@@ -114,7 +114,7 @@ def evaluate(
     interval : {"auto", "percentile", "bias_corrected"}, default "auto"
         How intervals are made, as in `raterwise.evaluate`.
     on_single : {"error", "drop"}, default "error"
-        What a metric does about voxels with fewer labels than it needs.
+        What a metric does with voxels that have fewer labels than it needs.
     subgroups : mapping of str to array-like, data frame, or array-like, default None
         What tells images apart, one value per image: {"scanner": values}. The metrics are made
         within each level and compared with those of all other images: `results.subgroups`.

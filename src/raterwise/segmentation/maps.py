@@ -41,9 +41,9 @@ def disagreement_map(
     one_channel : bool, default False
         Whether there is no axis of classes.
     region : array-like of shape (*spatial), default None
-        The voxels to look at, all if left out; the map is 0 elsewhere.
+        The voxels to map, all by default; the map is 0 elsewhere.
     step : float, default 0
-        Between the values that probabilities were stored as, such as 1/255 for 8 bits.
+        Step between the stored values of the probabilities, such as 1/255 for 8 bits.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def disagreement_map(
 
     See Also
     --------
-    segmentation.evaluate : how well disagreement is foreseen.
+    segmentation.evaluate : measures how well disagreement is predicted.
 
     References
     ----------

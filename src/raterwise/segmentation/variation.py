@@ -67,9 +67,9 @@ def total_variation(
     metric : str, default "ece"
         The name of one.
     start : float, default 0.2
-        The smallest part of the voxels.
+        The smallest fraction of the voxels.
     step : float, default 0.05
-        By how much it grows.
+        Step between the fractions.
     repeats : int, default 100
         Bootstraps of each image.
     seed : int, default 0
@@ -107,7 +107,7 @@ def total_variation(
 
     See Also
     --------
-    stability.total_variation : of a table of cases.
+    stability.total_variation : for a table of cases.
 
     References
     ----------

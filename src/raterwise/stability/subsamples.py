@@ -38,17 +38,17 @@ class SubsampleCurve:
     fractions : tuple of float
         Sizes of the subsets, as fractions of the test set.
     sizes : tuple of int
-        Cases (patients, where groups were given) in the subsets of each fraction.
+        Number of cases (patients, if groups were given) in the subsets of each fraction.
     values : ndarray of shape (fractions, repeats)
         The metric on each subset; NaN where it is undefined.
     full : float
         The metric on all cases.
     unit : {"cases", "patients"}, default "cases"
-        What `sizes` counts.
+        The unit of `sizes`.
 
     See Also
     --------
-    subsample_curve : makes it.
+    subsample_curve : returns it.
     plots.StabilityDisplay : draws it.
 
     Examples

@@ -32,7 +32,7 @@ class TotalVariation(NamedTuple):
 
     See Also
     --------
-    stability.total_variation : makes it.
+    stability.total_variation : returns it.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def total_variation(
     labels : Labels or array-like of shape (N,)
         The raters' labels, or one class per case.
     start : float, default 0.2
-        The smallest part of the cases.
+        The smallest fraction of the cases.
     step : float, default 0.05
         Step between the fractions. If the steps do not end at 1, the last one is adjusted to end
         there, and is half to one and a half of a step.
@@ -129,7 +129,7 @@ def total_variation(
     See Also
     --------
     subsample_curve : the metric itself on subsets.
-    segmentation.total_variation : within images.
+    segmentation.total_variation : for the voxels of images.
 
     References
     ----------

@@ -421,6 +421,6 @@ def check_in_cells(confidence: Any, where: str, kept: Any = None) -> None:
     if len(rows):
         row = int(rows[0])
         raise InvalidInputError(
-            f"{where}: confidences of a stream must lie in [0, 1], where its cells are; data "
-            f"row {row + 1} has {confidence[row]:g} (any increasing function of them ranks alike)"
+            f"{where}: confidences of a stream must lie in [0, 1]; data row {row + 1} has "
+            f"{confidence[row]:g} (rescaling them does not change their order)"
         )

@@ -54,7 +54,7 @@ def load_checkpoint(path: str | PathLike[str]) -> dict[str, Any] | None:
     content: dict[str, Any] = load_file(path, "checkpoint")
     if not {"settings", "network", "optimizer", "best", "history"} <= set(content):
         raise InvalidInputError(
-            f"checkpoint: {Path(path).name} is none of this training; use another file, or "
+            f"checkpoint: {Path(path).name} is not from this training; use another file, or "
             "resume=False to write over it"
         )
     return content

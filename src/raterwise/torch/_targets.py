@@ -18,7 +18,7 @@ def soften(log_probs: Tensor, temperature: float) -> Tensor:
     log_probs : Tensor
         (N, K, …): log P̄.
     temperature : float
-        T; above 1 it makes them more alike.
+        T; above 1 it makes the probabilities more equal.
 
     Returns
     -------
@@ -27,7 +27,7 @@ def soften(log_probs: Tensor, temperature: float) -> Tensor:
 
     See Also
     --------
-    torch.distillation.UncertaintyDistillation : softens what the teacher says.
+    torch.distillation.UncertaintyDistillation : uses it.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def with_planes(images: Tensor, probs: Tensor) -> Tensor:
 
     See Also
     --------
-    torch.distillation.UncertaintyDistillation : gives a student such inputs.
+    torch.distillation.UncertaintyDistillation : uses it.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def confidence_loss(scores: Tensor, target: Tensor) -> Tensor:
 
     See Also
     --------
-    torch.distillation.UncertaintyDistillation : trains a student by it.
+    torch.distillation.UncertaintyDistillation : trains the confidence network with it.
 
     Examples
     --------

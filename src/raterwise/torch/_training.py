@@ -51,13 +51,13 @@ class Epoch(NamedTuple):
     number : int
         From 0 on.
     train_loss : float
-        The mean over the cases.
+        The mean over the training cases.
     validation_loss : float or None
-        That of the validation data, where there are some.
+        The mean over the validation cases, if there are any.
 
     See Also
     --------
-    torch.distillation.UncertaintyDistillation : makes them.
+    torch.distillation.UncertaintyDistillation : returns them.
 
     Examples
     --------

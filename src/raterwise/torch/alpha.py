@@ -1,7 +1,7 @@
 """α-calibration with a small network: log α0 need not be linear in the features (LH 5.3).
 
 `raterwise.AlphaCalibration` is the place to start: it is exact and needs no torch. This is for
-features that say how sure to be in a way that is not monotonic.
+features whose relation to log α0 is not linear.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def dirichlet_multinomial_nll(log_alpha: Tensor, probs: Tensor, counts: Tensor) 
 
     See Also
     --------
-    AlphaHead : finds α0 by it.
+    AlphaHead : fits α0 with it.
 
     References
     ----------
@@ -133,7 +133,7 @@ class AlphaHead:
         Parameters
         ----------
         features : array or Tensor
-            (N, D): what may say how sure to be of a case.
+            (N, D): features that α0 may depend on.
         probs : array or Tensor
             (N, K): class probabilities.
         labels : Labels
@@ -176,7 +176,7 @@ class AlphaHead:
         Returns
         -------
         DirichletBelief
-            Of the mean `probs`.
+            With mean `probs`.
 
         >>> from raterwise.labels import Labels
         >>> labels = Labels.from_counts([[0, 4], [2, 2]])

@@ -62,7 +62,7 @@ class UncertaintyDistillation:
     train_temperature, test_temperature : float, default 8.0 and 3.0
         T of eq 2 when training and when predicting; the paper's for CIFAR-10.
     output : {"logits", "probabilities"}, default "logits"
-        What the members give.
+        What the members return.
     seed : int, default 0
         Seed of the order of the cases and of anything random in the network.
 
@@ -234,7 +234,7 @@ class UncertaintyDistillation:
         if patience is not None:
             positive_integer("patience", patience)
         if patience is not None and validation is None:
-            raise InvalidInputError("patience: needs validation data to be patient with; got none")
+            raise InvalidInputError("patience: needs validation data; got none")
         parameters = [p for p in self.network.parameters() if p.requires_grad]
         make = optimizer or (lambda p: torch.optim.Adam(p, lr=learning_rate))
         training = Training(
@@ -373,7 +373,7 @@ class UncertaintyDistillation:
     def predict_proba(
         self, inputs: Inputs, *, batch_size: int = 256, progress: bool | Progress = True
     ) -> NDArray[np.float64]:
-        """Return the ensemble's probabilities P̄: what the confidence is about.
+        """Return the ensemble's probabilities P̄, to which the confidence refers.
 
         Parameters
         ----------

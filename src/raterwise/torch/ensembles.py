@@ -99,7 +99,7 @@ def mc_dropout(
     Raises
     ------
     InvalidInputError
-        Where the model has no dropout layer.
+        If the model has no dropout layer.
 
     See Also
     --------
@@ -284,12 +284,12 @@ def deep_ensemble(
     Parameters
     ----------
     members : sequence of Module or path
-        Models, or files of their weights, which are loaded with `weights_only=True` into a model
+        Models, or files with their weights, which are loaded with `weights_only=True` into a model
         that `factory` makes; one at a time, so that one is in memory.
     inputs : Tensor or DataLoader
         (N, …), or batches of it; a loader is read once per member.
     factory : function, optional
-        Makes the model that the weights in a file are of.
+        Makes the model whose weights are in a file.
     output : {"logits", "probabilities"}, default "logits"
         What the model returns along axis 1.
     outputs : {"probs", "logits", "features"} or tuple of them, default "probs"
@@ -298,9 +298,9 @@ def deep_ensemble(
         The layer whose output gives the features: its name in `model.named_modules()`, or the
         module itself.
     state_key : str, optional
-        Where in the file the weights are, such as "state_dict"; by default they are the file.
+        The entry of the file with the weights, such as "state_dict"; by default the whole file.
     device : torch.device or str, optional
-        Where to run models from files; others run where they are.
+        The device for models from files; other models stay on their own device.
     batch_size : int, default 256
         Batch size for a tensor; a DataLoader has its own.
     progress : bool or function, default True

@@ -313,7 +313,7 @@ class Accuracy(ReliabilityMetric):
 
     See Also
     --------
-    raterwise.accuracy : the same of arrays.
+    raterwise.accuracy : the same for arrays.
     AUCCC : whether confidence tells right from wrong.
 
     Examples
@@ -348,7 +348,7 @@ class Brier(ReliabilityMetric):
 
     See Also
     --------
-    raterwise.brier : the same of arrays.
+    raterwise.brier : the same for arrays.
     ECE : calibration alone.
 
     Examples
@@ -388,7 +388,7 @@ class NLL(BinnedMetric):
 
     See Also
     --------
-    raterwise.nll : the same of arrays.
+    raterwise.nll : the same for arrays.
     Brier : does not become infinite.
 
     Examples

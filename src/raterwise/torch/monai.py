@@ -39,7 +39,7 @@ def monai_metric(metric: TableMetric, *, reduction: Literal["pooled", "mean"] = 
     Raises
     ------
     MissingExtraError
-        Where MONAI is not installed.
+        If MONAI is not installed.
 
     See Also
     --------

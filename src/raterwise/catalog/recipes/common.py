@@ -92,7 +92,7 @@ def kernel_scores(options: Options) -> SortedPlan | SamplePlan:
     """Return the plan of KDE-ECE: scores, or whole rows where all classes are asked at once."""
     at_least_zero("floor", options["floor"])
     if options["leave_out"] == "copy" and options["per"] == "case":
-        raise InvalidInputError('leave_out: "copy" is a label; got per="case", which knows none')
+        raise InvalidInputError('leave_out: "copy" needs per="annotation"; got per="case"')
     if options["question"] == "canonical":
         if options["method"] == "cells":
             raise InvalidInputError(

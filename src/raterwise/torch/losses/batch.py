@@ -61,7 +61,7 @@ def mdca_term(
     See Also
     --------
     torch.losses.MDCA : the same as a module.
-    torch.losses.dca_term : of all classes together.
+    torch.losses.dca_term : for all classes together.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def dca_term(
     See Also
     --------
     torch.losses.DCA : the same as a module.
-    torch.losses.mdca_term : of every class.
+    torch.losses.mdca_term : for each class.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class MDCA(LossModule):
 
     See Also
     --------
-    torch.losses.DCA : of all classes together.
+    torch.losses.DCA : for all classes together.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class DCA(LossModule):
 
     See Also
     --------
-    torch.losses.MDCA : of every class.
+    torch.losses.MDCA : for each class.
 
     Examples
     --------
@@ -182,7 +182,7 @@ class Regularized(nn.Module):
 
     See Also
     --------
-    torch.losses.RCR, torch.losses.MDCA, torch.losses.DCA : what may be added.
+    torch.losses.RCR, torch.losses.MDCA, torch.losses.DCA : terms to add.
 
     Examples
     --------

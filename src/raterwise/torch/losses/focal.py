@@ -146,7 +146,7 @@ class FocalLoss(PerCaseLoss):
 
     See Also
     --------
-    torch.losses.FLSD : with a γ that follows the confidence.
+    torch.losses.FLSD : with a γ that depends on the confidence.
 
     Examples
     --------

@@ -155,7 +155,7 @@ def kde_term(
     Tensor
         One number, with a gradient.
 
-    Of two cases each is foreseen by the other alone:
+    With two cases, each is predicted from the other alone:
 
     See Also
     --------
@@ -209,8 +209,8 @@ def kde_calibration_error(
 
     See Also
     --------
-    kde_ece : the same of arrays.
-    torch.losses.kde_term : of logits, for training.
+    kde_ece : the same for arrays.
+    torch.losses.kde_term : the same for logits, for training.
 
     Examples
     --------

@@ -233,7 +233,7 @@ class LabelSmoothing(PerCaseLoss):
 
     See Also
     --------
-    torch.losses.FocalLoss : another way to less confidence.
+    torch.losses.FocalLoss : another way to lower confidence.
 
     Examples
     --------
