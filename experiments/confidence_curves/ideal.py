@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
 from experiments.markdown import table_head, table_row
-from raterwise.confidence import auccc
+from raterwise.confidence import auccc, io_auroc
 
 __all__ = ["Floats", "judged", "seen"]
 
@@ -32,7 +32,8 @@ ENSEMBLE = 0.31
 POWERS = (1, 2, 4)
 OWN = (np.inf, 3.0, 2.0, 1.5, 1.0)
 """The same of what the confidence network sees besides; infinite: nothing that it does not."""
-TEMPERATURE = 3
+TEMPERATURES = (3, 10)
+"""Of CCC Table 1, and of Table 3."""
 
 
 def seen(right: Floats, noise: float, random: np.random.Generator) -> Floats:
@@ -50,24 +51,36 @@ def seen(right: Floats, noise: float, random: np.random.Generator) -> Floats:
 def judged(power: float, own: float, seed: int, cases: int = CASES) -> tuple[float, ...]:
     """Return accuracy, mean confidence, AUCCC of the ensemble, what T and UDist add, in per cent.
 
-    The last number is by how much more often the most probable class of all that the confidence
-    network sees is right than that of the ensemble.
+    The last two numbers are by how much more often the most probable class of all that the
+    confidence network sees is right than that of the ensemble, and what UDist adds to I/O AUROC at
+    T = 10 with as many images that have nothing of any class.
     """
     random = np.random.default_rng([seed, 31])
     labels = random.integers(CLASSES, size=cases)
     right = np.eye(CLASSES)[labels]
-    view = seen(right, ENSEMBLE, random)
-    logs = log_softmax(power * view, axis=1)
-    soft = softmax(logs / TEMPERATURE, axis=1)
-    knows = softmax(view + seen(right, own, random), axis=1)
-    hits = (view.argmax(axis=1) == labels).astype(np.float64)
-    plain = auccc(logs.max(axis=1), hits)
-    softened = auccc(soft.max(axis=1), hits)
-    distilled = auccc((knows * soft).sum(axis=1), hits)
-    surer = np.exp(logs).max(axis=1).mean()
+
+    def views(signal: Floats) -> tuple[Floats, Floats]:
+        view = seen(signal, ENSEMBLE, random)
+        return view, softmax(view + seen(signal, own, random), axis=1)
+
+    inside, knows = views(right)
+    outside, guesses = views(np.zeros_like(right))
+    hits = (inside.argmax(axis=1) == labels).astype(np.float64)
+    sure = softmax(power * inside, axis=1).max(axis=1)
+    softened, distilled = _confidences(power * inside, knows, TEMPERATURES[0])
+    plain, before, after = (auccc(said, hits) for said in (sure, softened, distilled))
+    first = _confidences(power * inside, knows, TEMPERATURES[1])
+    second = _confidences(power * outside, guesses, TEMPERATURES[1])
+    apart = [io_auroc(*pair) for pair in zip(first, second, strict=True)]
     more = (knows.argmax(axis=1) == labels).mean() - hits.mean()
-    parts = (hits.mean(), surer, plain, softened - plain, distilled - softened, more)
-    return tuple(100 * float(part) for part in parts)
+    parts = (hits.mean(), sure.mean(), plain, before - plain, after - before, more)
+    return tuple(100 * float(part) for part in (*parts, apart[1] - apart[0]))
+
+
+def _confidences(logits: Floats, knows: Floats, temperature: float) -> tuple[Floats, Floats]:
+    """Return what the softened ensemble and UDist say (CCC eq 2, and where eq 3 is least)."""
+    soft = softmax(log_softmax(logits, axis=1) / temperature, axis=1)
+    return soft.max(axis=1), (knows * soft).sum(axis=1)
 
 
 def row(power: float, own: float) -> str:
@@ -76,7 +89,8 @@ def row(power: float, own: float) -> str:
     means, deviations = drawn.mean(axis=0), drawn.std(axis=0, ddof=1)
     cells = [f"{value:.1f}" for value in means[:2]]
     cells += [f"{means[k]:{form}} ± {deviations[k]:.2f}"
-              for k, form in ((2, ".2f"), (3, "+.2f"), (5, "+.2f"), (4, "+.2f"))]  # fmt: skip
+              for k, form in ((2, ".2f"), (3, "+.2f"), (5, "+.2f"), (4, "+.2f"), (6, "+.2f"))
+             ]  # fmt: skip
     return table_row((f"{power:g}", *cells))
 
 
@@ -85,6 +99,7 @@ def main() -> None:
     head = (
         *("power", "right", "mean confidence", "AUCCC, T = 1", "T = 3 less T = 1"),
         *("the confidence network is right more often by", "UDist less ensemble, T = 3"),
+        "the same in I/O AUROC, T = 10",
     )
     print("\n".join(table_head(head)))
     for power in POWERS:
