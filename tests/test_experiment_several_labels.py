@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from experiments.commands import app
 from experiments.kept import kept_arrays, read_json
+from experiments.label_histograms import penalty
 from experiments.label_histograms.figure_data import (
     debiasing,
     several_changes,
@@ -365,6 +366,44 @@ def test_debiasing_against_the_closed_form() -> None:
         assert found["CL, plug-in"][raters][0].mean() > 2 * abs(
             found["CL, debiased"][raters][0].mean()
         )
+
+
+# The penalty of α ---------------------------------------------------------------------------------
+
+
+def test_changes_are_those_of_labels_that_were_drawn() -> None:
+    """LH eqs 57 and 66 in closed form against made-up cases, their labels and posteriors."""
+    random = np.random.default_rng(0)
+    best, probs = 3.0, random.dirichlet([1, 2, 3], 400_000)
+    strength = np.exp(random.normal(size=len(probs)))
+    gammas = random.standard_gamma(best * probs)
+    truth = gammas / gammas.sum(axis=1, keepdims=True)
+    pairs = Labels.from_counts(random.multinomial(2, truth))
+    belief = DirichletBelief(probs, strength)
+    before, after = (
+        disagreement_loss(b.disagreement(), pairs) for b in (PointBelief(probs), belief)
+    )
+    expert = Labels.from_counts(random.multinomial(1, truth))
+    posterior = ((belief.posterior(expert).mean - truth) ** 2).sum(axis=1).mean()
+    prior = ((probs - truth) ** 2).sum(axis=1).mean()
+    drawn = (after - before, posterior - prior)
+    assert penalty.changes(probs, best, strength) == pytest.approx(drawn, abs=2e-3)
+    # Theorem 1: no other α0 does better for either than the best one.
+    least = penalty.changes(probs, best, np.full(len(probs), best))
+    for other in (0.5, 2.0):
+        worse = penalty.changes(probs, best, np.full(len(probs), best * other))
+        assert all(a > b for a, b in zip(worse, least, strict=True))
+
+
+def test_when_the_papers_penalty_suits() -> None:
+    """Many cases help where the best α0 is 4.8, and not where it is 26: that takes a smaller λ."""
+    probs = penalty.told()
+    assert penalty.fitted_changes(probs, 4.8, 14_144, 0.005, 0)[0] < 0
+    assert penalty.fitted_changes(probs, 26.0, 14_144, 0.005, 0)[0] > 0
+    assert penalty.fitted_changes(probs, 26.0, 14_144, 0.0005, 0)[0] < 0
+    assert penalty.fitted_changes(probs, 26.0, 520, 0.0005, 0)[0] > 0
+    page = Path(__file__).parents[1] / "docs" / "reproduction" / "label_histograms.md"
+    assert penalty.row(probs, 26.0, 520, 0.005) in page.read_text(encoding="utf-8")
 
 
 # Training ----------------------------------------------------------------------------------------

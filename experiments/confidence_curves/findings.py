@@ -26,7 +26,7 @@ from raterwise.multilabel.evaluation import evaluate_multilabel
 
 __all__ = ["as_markdown", "auccc_at_own_threshold", "judge_findings", "softened_finding"]
 
-VERSION = 2
+VERSION = 3
 TEMPERATURES = (1.0, 10.0)
 PAPER = {
     "VGG": (81.50, 81.34),

@@ -40,6 +40,17 @@ def main() -> None:
     models = {name: own[0] for name, own in columns_of(given.data, given.nodules) if name in SHOWN}
     draw(models).savefig(TARGET, dpi=80)
     print(f"{TARGET} ({TARGET.stat().st_size / 1024:.0f} KB)")
+    for name in SHOWN[:2]:
+        for raters, said in ((1, "one rater"), (None, "all")):
+            print_ends(
+                f"{name}, debiased CE, {said}", curves_of(models[name], "calibration_error", raters)
+            )
+
+
+def print_ends(name: str, curves: NDArray[np.float64]) -> None:
+    """Print the mean of several curves on a fifth of the cases and on all."""
+    mean = curves.mean(axis=0)
+    print(f"{name}: {mean[0]:.4f} of a fifth, {mean[-1]:.4f} of all")
 
 
 def curves_of(column: Column, metric: str, raters: int | None) -> NDArray[np.float64]:
@@ -58,7 +69,7 @@ def curves_of(column: Column, metric: str, raters: int | None) -> NDArray[np.flo
             metric,
             predictions,
             bins=BINS,
-            question=column.question,
+            question=None if metric == "calibration_error" else column.question,
             per=None,
             options=None,
         )
@@ -80,8 +91,7 @@ def draw(models: dict[str, Column]) -> Any:
                 shares = np.linspace(0.2, 1, curves.shape[1])
                 ax.plot(shares, curves.T, color=colour, lw=0.7, alpha=0.8)
                 ax.plot([], [], color=colour, label=said)
-                mean = curves.mean(axis=0)
-                print(f"{name}, {title}, {said}: {mean[0]:.4f} of a fifth, {mean[-1]:.4f} of all")
+                print_ends(f"{name}, {title}, {said}", curves)
             ax.set_ylim(bottom=0)
             ax.set_ylabel(title if k == 0 else "")
         axes[0, k].set_title(name, fontsize=10)
