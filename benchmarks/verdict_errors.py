@@ -35,8 +35,10 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from interval_coverage import run
-from raterwise.inference.verdict import Verdict, judge
+from raterwise.inference.verdict import About, Verdict, judge_sums
 from raterwise.labels import Labels
+from raterwise.predictions import Predictions
+from raterwise.summaries import DeviationPlan, summarise
 
 Array = NDArray[np.float64]
 
@@ -144,10 +146,13 @@ def one(design: Design, simulations: int, replication: int, seed: int) -> Verdic
     """Return the verdict on one test set."""
     random = np.random.default_rng([seed, replication, *design.name.encode()])
     probs, counts, patients = draw(design, random)
-    return judge(
-        probs, Labels.from_counts(counts), groups=patients, per=design.per,
-        simulations=simulations, seed=replication,
-    )  # fmt: skip
+    cases = Predictions.of(probs, Labels.from_counts(counts), groups=patients)
+    plan, raters = DeviationPlan(patients is not None), cases.labels.num_raters
+    number = len(cases.group_ids)
+    sums = summarise(cases, [plan], units=cases.groups, num_units=number or 1)[plan]
+    several = number if 0 < number < len(cases) else None
+    about = About(design.classes, None, int(raters.min()), int(raters.max()), several)
+    return judge_sums(sums, about, design.per, simulations, replication)
 
 
 def simulate(design: Design, _: Any, settings: Settings) -> dict[str, Any]:

@@ -651,8 +651,8 @@ def test_bad_data_is_named(change: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"l2": -1.0}, r"l2: must be a number of at least 0; got -1"),
-        ({"l2": np.nan}, r"l2: must be a number of at least 0; got nan"),
+        ({"l2": -1.0}, r"l2: must be finite and not negative; got -1"),
+        ({"l2": np.nan}, r"l2: must be finite and not negative; got nan"),
         ({"weighting": "other"}, r"weighting: must be one of paper, per_case; got 'other'"),
         ({"max_iter": 0}, r"max_iter: must be at least 1; got 0"),
     ],

@@ -98,7 +98,7 @@ def test_an_infinite_penalty_is_one_concentration() -> None:
     assert fitted.coef_.tolist() == [0.0] and fitted.gradient_norm_ <= 1e-8
     near = AlphaCalibration(l2=1e6).fit(x, labels, probs=f)
     assert near.intercept_ == pytest.approx(fitted.intercept_, abs=1e-6)
-    with pytest.raises(InvalidInputError, match="l2: must be a number of at least 0; got inf"):
+    with pytest.raises(InvalidInputError, match="l2: must be finite and not negative; got inf"):
         AlphaCalibration(l2=np.inf, penalty="paper").fit(x, labels, probs=f)
 
 

@@ -603,9 +603,9 @@ def test_a_missing_class_is_named(calibrator: Any) -> None:
     ("calibrator", "message"),
     [
         (TemperatureScaling(input="scores"), "input: must be one of logits, probs; got 'scores'"),
-        (VectorScaling(bias_l2=-1), "bias_l2: must be a number of at least 0; got -1"),
-        (MatrixScaling(off_diagonal_l2=np.nan), "off_diagonal_l2: must be a number of at least 0"),
-        (MatrixScaling(bias_l2="1"), "bias_l2: must be a number of at least 0; got '1'"),
+        (VectorScaling(bias_l2=-1), "bias_l2: must be finite and not negative; got -1"),
+        (MatrixScaling(off_diagonal_l2=np.nan), "off_diagonal_l2: must be finite and not negative"),
+        (MatrixScaling(bias_l2="1"), "bias_l2: must be a number; got '1'"),
         (VectorScaling(max_iter=0), "max_iter: must be at least 1; got 0"),
         (DirichletCalibration("square"), "form: must be one of full, diagonal, fixed_diagonal"),
         (DirichletCalibration("diagonal", 1.0), "off_diagonal_l2: must be 0 for form='diagonal'"),
@@ -623,7 +623,7 @@ def test_a_missing_class_is_named(calibrator: Any) -> None:
 )
 def test_bad_parameters_are_refused(calibrator: Any, message: str) -> None:
     """Parameters are checked when the calibrator is fitted, as scikit-learn asks."""
-    with pytest.raises(InvalidInputError, match=message):
+    with pytest.raises((InvalidInputError, InvalidTypeError), match=message):
         calibrator.fit(LOGITS, CLASSES)
 
 
@@ -744,12 +744,14 @@ def test_grids_are_those_of_the_paper() -> None:
 
 
 def test_cross_validation_refuses_what_it_cannot_split() -> None:
-    """Too few patients, patients of the wrong length, a class in one patient only."""
+    """Too few patients, of the wrong length or without a name; a class in one patient only."""
     logits, labels = simulated(cases=30)
     with pytest.raises(InvalidInputError, match=r"at most the 2 patients \(groups\); got 5"):
         VectorScalingCV().fit(logits, labels, groups=np.arange(30) % 2)
     with pytest.raises(InvalidInputError, match=r"groups: must name the patient .* \(29,\) for 30"):
         VectorScalingCV().fit(logits, labels, groups=np.arange(29))
+    with pytest.raises(InvalidInputError, match=r"groups: .* 30 of 30 are NaN or None"):
+        VectorScalingCV().fit(logits, labels, groups=np.full(30, np.nan))
     rare = Labels.from_classes([0, 1] * 14 + [2, 2], num_classes=3)
     with pytest.raises(InvalidInputError, match=r"missing: class 2 \(in all folds but one"):
         VectorScalingCV().fit(logits, rare, groups=np.append(np.arange(28), [28, 28]))

@@ -13,14 +13,14 @@ from scipy import stats
 from scipy.special import expit, softmax
 
 import raterwise as rw
-from raterwise.errors import InvalidInputError
 from raterwise.inference import evidence
 from raterwise.inference.deviations import channels_of
 from raterwise.inference.evidence import Evidence, Moments, adjusted_p_values, two_sided
-from raterwise.inference.verdict import judge, percentages
+from raterwise.inference.verdict import percentages
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.summaries import DeviationPlan, DeviationTable, deviation_sums, summarise
+from verdicts import judge
 
 Array = NDArray[np.float64]
 
@@ -474,18 +474,6 @@ def test_so_they_are_not_for_a_model_that_is_off() -> None:
         assert counting is not None
         alarms += counting.matters
     assert alarms <= 6
-
-
-def test_refuses_what_it_cannot_use() -> None:
-    """Each message names the argument, the rule and the value."""
-    with pytest.raises(InvalidInputError, match=r"significance: .* both excluded; got 5"):
-        judge([0.2], [1], significance=5)
-    with pytest.raises(InvalidInputError, match="simulations"):
-        judge([0.2], [1], simulations=3)
-    with pytest.raises(InvalidInputError, match="per"):
-        judge([0.2], [1], per="rater")
-    with pytest.raises(InvalidInputError, match="Predictions contain them"):
-        judge(Predictions.of([0.2, 0.3], [1, 0]), groups=[1, 2])
 
 
 def test_what_the_read_classes_were_given_is_said_beside_what_they_should_have_been() -> None:

@@ -15,12 +15,12 @@ import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.evaluation.judged import SIMULATIONS
 from raterwise.inference.draws import multiplicities, resampling_units
-from raterwise.inference.verdict import judge
 from raterwise.kernels._threads import number_of_threads
 from raterwise.segmentation import Case
 from raterwise.streaming.digests import blocks_of_groups
 from raterwise.streaming.evaluation import evaluate_digest, request_of_header
 from raterwise.streaming.saved import load_saved
+from verdicts import judge
 
 
 def cases() -> dict[str, Any]:

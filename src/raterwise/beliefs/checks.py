@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise import rules
 from raterwise.arrays import as_float_array
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
@@ -68,7 +69,7 @@ def checked_concentration(values: Any, shape: tuple[int, ...]) -> FloatArray:
             f"got shape {alpha.shape}"
         )
     if missing := int(np.isnan(alpha).sum()):
-        raise InvalidInputError(f"concentration: must not contain NaN; {missing} values are NaN")
+        raise rules.contains_nan("concentration", missing)
     alpha = np.broadcast_to(alpha, shape)
     outside = ~((alpha >= LEAST) & (alpha <= MOST))
     if outside.any():
@@ -84,8 +85,5 @@ def checked_counts(labels: Any, members: FloatArray) -> NDArray[Any]:
     """Return the histograms (N, K) of new labels, which must be of the cases of the members."""
     _, cases, classes = members.shape
     checked: Labels = as_labels(labels, classes)
-    if len(checked) != cases:
-        raise InvalidInputError(
-            f"labels: must match the belief; got {len(checked)} labels for {cases} cases"
-        )
+    rules.check_number_of_cases("labels", len(checked), cases, "the belief")
     return checked.counts

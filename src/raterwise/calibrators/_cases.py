@@ -11,13 +11,19 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import log_softmax, softmax
 
+from raterwise import rules
 from raterwise.arrays import as_float_array
 from raterwise.errors import InvalidInputError, RaterwiseWarning
 from raterwise.labels import Labels
-from raterwise.predictions.checks import as_labels, check_weights, row_sum_tolerance
+from raterwise.predictions.checks import (
+    as_labels,
+    check_weights,
+    patient_codes,
+    row_sum_tolerance,
+)
 from raterwise.predictions.predictions import rows_of
 from raterwise.rules import choose, have
-from raterwise.types import Array, FloatArray, IntArray
+from raterwise.types import Array, FloatArray
 
 INPUTS = ("logits", "probs")
 ZEROS = np.log([float(np.finfo(kind).smallest_subnormal) for kind in ("f2", "f4", "f8")])
@@ -36,8 +42,8 @@ class CalibrationSet:
     """(N, K), float32 or float64, C order, finite."""
     labels: Labels
     weights: FloatArray | None = None
-    patients: IntArray | None = None
-    """(N,): as codes; None where each case is its own."""
+    patients: Array | None = None
+    """(N,): their names; None where each case is its own."""
 
     @staticmethod
     def of(
@@ -53,7 +59,9 @@ class CalibrationSet:
         array, input = read_logits(logits, input), name_of(input)
         checked = read_labels(labels, array.shape[1], len(array), input)
         weights = read_sample_weight(sample_weight, len(array))
-        cases = CalibrationSet(array, checked, weights, _read_groups(groups, len(array)))
+        patient_codes(groups, len(array))  # which refuses what names nobody
+        patients = None if groups is None else np.asarray(groups)
+        cases = CalibrationSet(array, checked, weights, patients)
         if weights is not None and not weights.all():
             cases = cases.take(np.flatnonzero(weights))
         if len(cases) < 2:
@@ -183,14 +191,6 @@ def read_logits(values: Any, input: str | None) -> Array:
     return np.ascontiguousarray(array)
 
 
-def nonnegative(name: str, value: Any) -> float:
-    """Return `value` as a float that is finite and not negative."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not (number and 0 <= value < math.inf):
-        raise InvalidInputError(f"{name}: must be a number of at least 0; got {value!r}")
-    return float(value)
-
-
 def log_probabilities(logits: Array, input: str | None) -> FloatArray:
     """Return log-probabilities of logits, or of logarithms of probabilities as they are."""
     array = logits.astype(np.float64, copy=False)
@@ -222,10 +222,7 @@ def _check_finite(logits: Array) -> None:
     if np.isfinite(logits).all():
         return
     if missing := int(np.isnan(logits).sum()):
-        row = int(np.argwhere(np.isnan(logits))[0, 0])
-        raise InvalidInputError(
-            f"logits: must not contain NaN; {missing} values are NaN, the first in row {row}"
-        )
+        raise rules.contains_nan("logits", missing, int(np.argwhere(np.isnan(logits))[0, 0]))
     row = int(np.argwhere(np.isinf(logits))[0, 0])
     value = logits[row][np.isinf(logits[row])][0] if logits.ndim == 2 else logits[row]
     raise InvalidInputError(
@@ -241,15 +238,8 @@ def read_labels(values: Any, num_classes: int, cases: int, input: str) -> Labels
         )
     several = isinstance(values, Labels)
     labels = values.widened(num_classes) if several else as_labels(values, num_classes)
-    if labels.num_classes != num_classes:
-        raise InvalidInputError(
-            f"labels: must have the classes of {input}; got {labels.num_classes} classes in labels "
-            f"and {num_classes} in {input}"
-        )
-    if len(labels) != cases:
-        raise InvalidInputError(
-            f"labels: must match {input}; got {len(labels)} labels for {cases} cases"
-        )
+    rules.check_number_of_classes("labels", labels.num_classes, num_classes, input)
+    rules.check_number_of_cases("labels", len(labels), cases, input)
     if labels.classes is None and (unrated := labels.num_raters == 0).any():
         raise InvalidInputError(
             f"labels: every case needs a rating; {int(unrated.sum())} of {cases} "
@@ -264,17 +254,6 @@ def read_sample_weight(values: Any, cases: int) -> FloatArray | None:
         return check_weights(values, cases)
     except InvalidInputError as error:
         raise error.renamed("sample_weight") from None
-
-
-def _read_groups(groups: Any, cases: int) -> IntArray | None:
-    if groups is None:
-        return None
-    names = np.asarray(groups)
-    if names.shape != (cases,):
-        raise InvalidInputError(
-            f"groups: must name the patient of each case; got shape {names.shape} for {cases} cases"
-        )
-    return np.asarray(np.unique(names, return_inverse=True)[1], np.int64)
 
 
 def _named(k: int, labels: Labels) -> str:

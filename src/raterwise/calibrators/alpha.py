@@ -21,7 +21,6 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from raterwise.beliefs import Belief, DirichletBelief, DirichletMixtureBelief
-from raterwise.calibrators._cases import nonnegative
 from raterwise.calibrators.alpha_cases import AlphaCases, Means, read_features
 from raterwise.calibrators.alpha_cv import GRIDS, Line, chosen_penalty
 from raterwise.calibrators.alpha_loss import alpha_calibration_loss
@@ -29,7 +28,7 @@ from raterwise.calibrators.alpha_saved import LARGEST_LOG_CONCENTRATION, current
 from raterwise.calibrators.alpha_solver import GRADIENT_NORM, Basis
 from raterwise.errors import InvalidInputError, RaterwiseWarning
 from raterwise.labels import Labels
-from raterwise.rules import choose, positive_integer
+from raterwise.rules import at_least_zero, choose, positive_integer
 from raterwise.types import FloatArray
 
 
@@ -366,7 +365,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         elif self.l2 == np.inf and line.penalty == "coefficients":
             self.l2_ = math.inf
         else:
-            self.l2_ = nonnegative("l2", self.l2)
+            self.l2_ = float(at_least_zero("l2", self.l2))
 
     def _solve(self, line: Line) -> None:
         basis, x = line.basis, line.cases.features

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise import rules
 from raterwise.arrays import as_float_array
 from raterwise.beliefs import Belief, DirichletMixtureBelief, EnsembleBelief, PointBelief
 from raterwise.beliefs.dirichlet import CountTerms
@@ -174,10 +175,7 @@ def read_features(features: Any, means: Means) -> FloatArray:
             f"features: must have one row per case; got {x.shape[-2]} rows for {means.cases} cases"
         )
     if missing := int(np.isnan(x).sum()):
-        row = int(np.argwhere(np.isnan(x))[0, -2])
-        raise InvalidInputError(
-            f"features: must not contain NaN; {missing} values are NaN, the first in row {row}"
-        )
+        raise rules.contains_nan("features", missing, int(np.argwhere(np.isnan(x))[0, -2]))
     if not np.isfinite(x).all():
         row = int(np.argwhere(~np.isfinite(x))[0, -2])
         raise InvalidInputError(f"features: must be finite; row {row} holds an infinity")

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from raterwise.beliefs import DirichletBelief
 from raterwise.beliefs.dirichlet import CountTerms
-from raterwise.calibrators._cases import nonnegative, read_sample_weight
+from raterwise.calibrators._cases import read_sample_weight
 from raterwise.calibrators.alpha_solver import Objective
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.rules import at_least_zero
 from raterwise.types import FloatArray
 
 _FAR = np.geomspace(85, 690, 25)
@@ -112,7 +113,7 @@ def optimal_concentration(probs: Any, counts: Any, l2: float = 0.005) -> FloatAr
     labels = counts if isinstance(counts, Labels) else Labels.from_counts(counts)
     data = Predictions.of(probs, labels)
     checked = np.asarray(data.read(0, len(data)).probs, np.float64)
-    l2 = nonnegative("l2", l2)
+    at_least_zero("l2", l2)
     out = np.full(len(checked), np.nan) if l2 else unpenalised(checked, labels.counts)
     open_cases = np.flatnonzero(np.isnan(out))
     for rows in np.array_split(open_cases, max(1, len(open_cases) // 20_000)):

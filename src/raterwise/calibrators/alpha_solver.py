@@ -11,8 +11,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from raterwise.beliefs.dirichlet import CountTerms, concentration_of
-from raterwise.calibrators._cases import nonnegative
-from raterwise.rules import choose
+from raterwise.rules import at_least_zero, choose
 from raterwise.types import FloatArray
 
 WEIGHTINGS = ("paper", "per_case")
@@ -46,7 +45,7 @@ class Objective:
         return Objective(
             terms,
             likelihood / np.sum(w * num_raters),
-            nonnegative("l2", l2) * w / np.sum(w),
+            at_least_zero("l2", l2) * w / np.sum(w),
         )
 
     def varying(self, u: FloatArray) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import UNUSED
 
-from raterwise.calibrators._cases import CalibrationSet, Input, nonnegative, probabilities
+from raterwise.calibrators._cases import CalibrationSet, Input, probabilities
 from raterwise.calibrators._linear import apply_linear
 from raterwise.calibrators._newton import Minimum
 from raterwise.calibrators.scaling import (
@@ -24,7 +24,7 @@ from raterwise.calibrators.scaling import (
 )
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
-from raterwise.rules import positive_integer
+from raterwise.rules import at_least_zero, positive_integer
 from raterwise.types import FloatArray, IntArray
 
 LH_GRID = (0.1, 1.0, 10.0)
@@ -298,4 +298,4 @@ def _float64(cases: CalibrationSet) -> FloatArray:
 def _grid(name: str, values: Sequence[float]) -> list[float]:
     if np.ndim(values) != 1 or not len(values):
         raise InvalidInputError(f"{name}: must be the values to choose from; got {values!r}")
-    return [nonnegative(name, value) for value in values]
+    return [float(at_least_zero(name, value)) for value in values]

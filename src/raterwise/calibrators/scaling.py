@@ -20,14 +20,13 @@ from raterwise.calibrators._cases import (
     CalibrationSet,
     Input,
     log_probabilities,
-    nonnegative,
     probabilities,
 )
 from raterwise.calibrators._linear import LinearLikelihood, apply_linear, is_diagonal
 from raterwise.calibrators._newton import Minimum, minimise
 from raterwise.calibrators._temperature import best_inverse_temperature
 from raterwise.errors import InvalidInputError
-from raterwise.rules import choose, positive_integer
+from raterwise.rules import at_least_zero, choose, positive_integer
 from raterwise.types import Array, FloatArray
 
 FORMS = ("full", "diagonal", "fixed_diagonal")
@@ -200,7 +199,7 @@ class VectorScaling(LinearCalibrator):
     _fitted: ClassVar[dict[str, Any]] = {**LinearCalibrator._fitted, "coef_": ("K",)}
 
     def _fit(self, cases: CalibrationSet) -> str | None:
-        bias = nonnegative("bias_l2", self.bias_l2)
+        bias = at_least_zero("bias_l2", self.bias_l2)
         return self._solve(cases, diagonal_penalty(cases.num_classes, bias))
 
 
@@ -252,8 +251,8 @@ class MatrixScaling(LinearCalibrator):
     max_iter: int = 100
 
     def _fit(self, cases: CalibrationSet) -> str | None:
-        off_diagonal = nonnegative("off_diagonal_l2", self.off_diagonal_l2)
-        bias = nonnegative("bias_l2", self.bias_l2)
+        off_diagonal = at_least_zero("off_diagonal_l2", self.off_diagonal_l2)
+        bias = at_least_zero("bias_l2", self.bias_l2)
         return self._solve(cases, full_penalty(cases.num_classes, off_diagonal, bias))
 
 
@@ -317,7 +316,8 @@ class DirichletCalibration(LinearCalibrator):
     def _fit(self, cases: CalibrationSet) -> str | None:
         form = choose("form", self.form, FORMS)
         off_diagonal, bias, everything = (
-            nonnegative(name, getattr(self, name)) for name in ("off_diagonal_l2", "bias_l2", "l2")
+            at_least_zero(name, getattr(self, name))
+            for name in ("off_diagonal_l2", "bias_l2", "l2")
         )
         if form != "full" and off_diagonal:
             raise InvalidInputError(

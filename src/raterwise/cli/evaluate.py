@@ -11,12 +11,7 @@ from raterwise.cli.findings import evaluate_findings, refuse_finding_column, ref
 from raterwise.cli.members import Members
 from raterwise.cli.options import Asked, Drawn, InUse, with_options
 from raterwise.cli.parsing import comma_list
-from raterwise.cli.reading import (
-    belief_of,
-    read_confidence,
-    read_outside_cases,
-    read_subgroups,
-)
+from raterwise.cli.reading import belief_of, read_confidence, read_subgroups
 from raterwise.cli.stream import Streamed, stream_columns
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import Files
@@ -24,6 +19,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.evaluate import evaluate as compute
 from raterwise.io.cases import predictions_of_tables, read_tables
 from raterwise.io.files import checkpoint_files
+from raterwise.io.scores import read_outside
 from raterwise.io.sources import matching_files
 
 EXAMPLES = """[bold]Examples[/bold]
@@ -124,7 +120,7 @@ def evaluate(
             )  # fmt: skip
         elif streamed.wanted:
             columns = stream_columns(tables, ratings, confidence_column)
-            elsewhere = read_outside_cases(outside, confidence_column, tables)
+            elsewhere = read_outside(outside, confidence_column, tables.told)
             results = streamed.evaluate(
                 predictions, columns, report, outside=elsewhere, subgroups=subgroup_column,
                 on_unrated=tables.on_unrated, **how,
@@ -140,7 +136,7 @@ def evaluate(
                 on_unrated=tables.on_unrated,
                 probs=belief_of(members, tables, table, joined),
                 confidence=read_confidence(predictions, confidence_column, tables, joined),
-                outside=read_outside_cases(outside, confidence_column, tables),
+                outside=read_outside(outside, confidence_column, tables.told),
             )
             levels = read_subgroups(predictions, subgroup_column, tables, joined.report)
             results = compute(cases, **how, subgroups=levels, progress=report)

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.cli.members import Members, in_one_order
-from raterwise.cli.reading import Cases, numbers_of, read_cases, read_outside_cases
+from raterwise.cli.reading import Cases, numbers_of, read_cases
 from raterwise.cli.table_options import TableOptions
 from raterwise.errors import InvalidInputError
+from raterwise.io.scores import read_outside
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def read_models(
         if found is not None:
             ranked[name] = found[rows]
     outside = {
-        name: read_outside_cases(file, draws.confidence_column, tables)
+        name: read_outside(file, draws.confidence_column, tables.told)
         for name, file in draws.outside.items()
     }
     known: dict[str, Any] = {

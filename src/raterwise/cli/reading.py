@@ -25,7 +25,7 @@ from raterwise.io.cases import (
     with_unused,
 )
 from raterwise.io.matching import JoinReport
-from raterwise.io.scores import read_features, read_logits, read_numbers, read_outside
+from raterwise.io.scores import read_features, read_logits, read_numbers
 from raterwise.io.tables import Joined, PredictionTable, no_labels, read_levels
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
@@ -138,15 +138,6 @@ def numbers_of(predictions: Path, column: str | None, tables: TableOptions) -> A
     if column is None:
         return None
     return read_numbers(predictions, column, "confidence_column", tables.told)
-
-
-def read_outside_cases(
-    outside: Path | None, column: str | None, tables: TableOptions
-) -> Array | None:
-    """Return the confidences, or probabilities, of cases from elsewhere; None without a file."""
-    if outside is None:
-        return None
-    return read_outside(outside, column, tables.told)
 
 
 def read_subgroups(

@@ -20,7 +20,7 @@ from raterwise.cli.findings import (
 from raterwise.cli.members import Members
 from raterwise.cli.options import OUTPUT, Asked, in_panel, with_options
 from raterwise.cli.parsing import comma_list, numbers
-from raterwise.cli.reading import numbers_of, read_cases, read_outside_cases
+from raterwise.cli.reading import numbers_of, read_cases
 from raterwise.cli.show import new_console, number, plain_table, print_table
 from raterwise.cli.spelling import as_options
 from raterwise.cli.stability_curves import (
@@ -37,6 +37,7 @@ from raterwise.cli.writing import Pages, announce, origin_of, write_json
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import reading
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
+from raterwise.io.scores import read_outside
 from raterwise.report.pages import stability_page
 from raterwise.report.words import facts_in_words
 from raterwise.rules import positive_integer
@@ -122,7 +123,7 @@ def stability(
             refuse_finding_column(finding_column)
             cases = read_cases(predictions, ratings, tables, members=members)
             ranked = numbers_of(predictions, confidence_column, tables)
-            elsewhere = read_outside_cases(outside, confidence_column, tables)
+            elsewhere = read_outside(outside, confidence_column, tables.told)
             rated = cases.predictions(ranked, elsewhere)
             found, notes = measure(rated, names, progress=report, **how)
             table, data = cases.table, cases.facts()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from raterwise.catalog import find
 from raterwise.catalog.metric import Given
 from raterwise.cli.findings import asked_of_findings, of_each_finding
+from raterwise.curves.tables import as_numbers, as_plain
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.evaluation.request import Request
 from raterwise.inference.settings import Progress, within
@@ -48,11 +49,11 @@ class MetricStability:
             "unit": curve.unit,
             "fractions": list(curve.fractions),
             "sizes": list(curve.sizes),
-            "values": [[_finite(v) for v in row] for row in curve.values],
-            "mean": [_finite(v) for v in curve.mean],
-            "std": [_finite(v) for v in curve.std],
-            "full": _finite(curve.full),
-            "total_variation": {key: _finite(v) for key, v in self.variation._asdict().items()},
+            "values": [as_plain(row) for row in curve.values],
+            "mean": as_plain(curve.mean),
+            "std": as_plain(curve.std),
+            "full": as_plain(curve.full),
+            "total_variation": {key: as_plain(v) for key, v in self.variation._asdict().items()},
         }
 
     @staticmethod
@@ -60,11 +61,11 @@ class MetricStability:
         """Return what `to_dict` wrote down."""
         values = np.array(content["values"], np.float64)
         fractions, sizes = tuple(content["fractions"]), tuple(content["sizes"])
-        full = np.nan if content["full"] is None else float(content["full"])
+        full = as_numbers(content["full"])
         curve = SubsampleCurve(fractions, sizes, values, full, content["unit"])
         ends = content["total_variation"]
-        mean, std = (np.nan if ends[key] is None else ends[key] for key in ("mean", "std"))
-        return MetricStability(metric, content["raters"], curve, TotalVariation(mean, std))
+        moved = TotalVariation(as_numbers(ends["mean"]), as_numbers(ends["std"]))
+        return MetricStability(metric, content["raters"], curve, moved)
 
 
 def named(found: Sequence[MetricStability]) -> dict[str, MetricStability]:
@@ -226,7 +227,3 @@ def one_rater_each(labels: Labels, seed: int) -> Labels:
     return Labels.from_classes(
         label[order][first], num_classes=labels.num_classes, class_names=labels.class_names
     )
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None

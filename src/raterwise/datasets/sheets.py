@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import read_archive
+from raterwise.io.volumes import natural_order
 
 Rows = list[dict[str, str]]
 
@@ -276,11 +276,6 @@ def files_below(folder: Path, ending: str) -> list[Path]:
 
 def files_in(folder: Path, endings: Sequence[str] = IMAGES) -> list[Path]:
     """Return the files of a folder by their endings, 2 before 10; hidden ones are left out."""
-
-    def key(path: Path) -> list[Any]:
-        parts = re.split(r"([0-9]+)", path.name)
-        return [int(part) if i % 2 else part.lower() for i, part in enumerate(parts)]
-
     inside = required(folder, "folder").iterdir()
     wanted = (p for p in inside if p.name.lower().endswith(tuple(endings)) and not hidden(p))
-    return sorted((path for path in wanted if path.is_file()), key=key)
+    return sorted((path for path in wanted if path.is_file()), key=natural_order)

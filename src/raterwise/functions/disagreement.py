@@ -16,7 +16,7 @@ from raterwise.metrics import disagreement, proper
 from raterwise.predictions.checks import counted_labels, row_sum_tolerance
 from raterwise.predictions.predictions import rows_of
 from raterwise.questions import Question, ScoredCases, disagreement_frequency
-from raterwise.rules import choose, positive_integer, spelled
+from raterwise.rules import choose, contains_nan, positive_integer, spelled
 from raterwise.summaries import BinPlan, BinSums, BinTable
 from raterwise.types import Debiasing, OnSingle, Singletons
 
@@ -405,7 +405,7 @@ def _check_probabilities(z: NDArray[np.float64], cases: int) -> None:
     if len(z) != cases:
         raise InvalidInputError(f"predicted: must match labels; got {len(z)} for {cases} cases")
     if missing := int(np.isnan(z).sum()):
-        raise InvalidInputError(f"predicted: must not contain NaN; {missing} values are NaN")
+        raise contains_nan("predicted", missing)
     outside = ~((z >= 0) & (z <= 1)).all(axis=1)
     if outside.any():
         case = int(np.flatnonzero(outside)[0])

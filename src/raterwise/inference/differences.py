@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from raterwise.types import FloatArray
+
 Ends = tuple[float, float, float]
 """A value, and the low and high end of its interval."""
 
@@ -50,6 +52,19 @@ def correlation_of(errors: tuple[float, float, float]) -> float:
     first, second, apart = errors
     both = first * second
     return (first**2 + second**2 - apart**2) / 2 / both if both > 0 else 0.0
+
+
+def drawn_together(first: FloatArray, second: FloatArray) -> float:
+    """Return how far two go together over the same resamples; 0 where one of them is constant.
+
+    >>> drawn_together(np.array([1.0, 2.0, np.nan]), np.array([2.0, 4.0, 1.0]))
+    1.0
+    """
+    known = np.isfinite(first) & np.isfinite(second)
+    a, b = first[known], second[known]
+    if len(a) < 2 or not (a.std() > 0 and b.std() > 0):
+        return 0.0
+    return float(np.corrcoef(a, b)[0, 1])
 
 
 def cautious_correlation(errors: tuple[float, float, float], worth: float) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 
 from raterwise.catalog import CATALOG
 from raterwise.errors import InvalidInputError
-from raterwise.inference.differences import difference_interval, holm, p_value
+from raterwise.inference.differences import difference_interval, drawn_together, holm, p_value
 from raterwise.inference.jackknife import Linearised, student_interval, two_sided_p
 from raterwise.inference.settings import Settings
 from raterwise.results import DIGITS, Estimate, Results
@@ -200,7 +200,7 @@ def _of_value(
     p = two_sided_p(found)
     reach = (high - low) / 2 / error if error else 0.0
     if value and (error == 0 or _few_events(a, b, drawn, few.inflation * reach)):
-        least, most = difference_interval(_around(a), _around(b), _correlation(*drawn))
+        least, most = difference_interval(_around(a), _around(b), drawn_together(*drawn))
         low, high = min(low, least), max(high, most)
         p = max(p, p_value(value, low, high, level=settings.level, resamples=None))
     return {"difference": value, "low": low, "high": high, "p_value": p}
@@ -219,14 +219,6 @@ def _few_events(a: Estimate, b: Estimate, drawn: Drawn, reach: float) -> bool:
 def _around(estimate: Estimate) -> tuple[float, float, float]:
     assert estimate.value is not None and estimate.low is not None and estimate.high is not None
     return estimate.value, estimate.low, estimate.high
-
-
-def _correlation(first: FloatArray, second: FloatArray) -> float:
-    """Return how far two models go together over the resamples; 0 where one of them is constant."""
-    known = ~(np.isnan(first) | np.isnan(second))
-    one, other = first[known] - first[known].mean(), second[known] - second[known].mean()
-    size = float(np.sqrt((one**2).sum() * (other**2).sum()))
-    return float((one * other).sum() / size) if size > 0 else 0.0
 
 
 @dataclass(frozen=True)

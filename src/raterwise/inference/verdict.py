@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.errors import InvalidInputError
 from raterwise.inference.deviations import ALL, TOP, Statistic, channels_of
 from raterwise.inference.evidence import Evidence, adjusted_p_values, simulated_p_values
-from raterwise.predictions import Predictions
-from raterwise.rules import between_zero_and_one, choose, positive_integer
-from raterwise.summaries import DeviationPlan, DeviationSums, DeviationTable, summarise
+from raterwise.summaries import DeviationSums, DeviationTable
+
+SIGNIFICANCE = 0.05
+"""How often a calibrated model may be called miscalibrated."""
 
 
 @dataclass(frozen=True)
@@ -109,79 +109,6 @@ def _rounded(value: Any) -> Any:
     return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
-def judge(
-    predictions: Any,
-    labels: Any = None,
-    *,
-    groups: Any = None,
-    weights: Any = None,
-    class_names: Sequence[str] | None = None,
-    per: str = "annotation",
-    significance: float = 0.05,
-    simulations: int = 2000,
-    seed: int = 0,
-) -> Verdict:
-    """Say whether a model is miscalibrated, and how.
-
-    Parameters
-    ----------
-    predictions : Predictions or array of shape (N,) or (N, K)
-        Probabilities, or predictions with labels, patients, weights and names.
-    labels : Labels or array of shape (N,), optional
-        What the raters said; with probabilities only.
-    groups, weights, class_names : optional
-        The patient of each case, case weights and the names of the classes; with probabilities
-        only. Cases of a patient, and raters of a case, need not be independent.
-    per : {"annotation", "case"}
-        Whether a case counts once per rating or once. Where numbers of raters differ the verdict
-        has the other one as well (`other`), and says whether it matters (`counting`).
-    significance : float
-        How often a calibrated model may be called miscalibrated.
-    simulations : int
-        How many calibrated models the null is made of.
-    seed : int
-        Of these.
-
-    Returns
-    -------
-    Verdict
-
-    Examples
-    --------
-    >>> read = np.arange(300) % 5 == 0
-    >>> judge(np.full(300, 0.42), read.astype(int), class_names=["none", "oedema"]).sentence
-    'says *oedema* too often: it predicts 42% on average; raters say so 20% of the time'
-    """
-    choose("per", per, ("annotation", "case"))
-    positive_integer("simulations", simulations, least=100)
-    positive_integer("seed", seed, least=0)
-    between_zero_and_one("significance", significance)
-    if not isinstance(predictions, Predictions):
-        predictions = Predictions.of(
-            predictions, labels, groups=groups, weights=weights, class_names=class_names
-        )
-    elif not (labels is groups is weights is class_names is None):
-        raise InvalidInputError(
-            "labels, groups, weights, class_names: must be left out; Predictions contain them"
-        )
-    groups, asked = predictions.groups, predictions.labels.num_raters
-    plan, number = DeviationPlan(groups is not None), len(predictions.group_ids) or 1
-    sums = summarise(predictions, [plan], units=groups, num_units=number)[plan]
-    about = About(
-        predictions.num_classes, predictions.class_names, int(asked.min()), int(asked.max()),
-        _patients(predictions),
-    )  # fmt: skip
-    return judge_sums(sums, about, per, significance, simulations, seed)
-
-
-def _patients(predictions: Predictions) -> int | None:
-    """Return how many patients there are, where some have several cases."""
-    if predictions.groups is None:
-        return None
-    number = len(np.unique(predictions.groups))
-    return None if number == len(predictions) else number
-
-
 @dataclass(frozen=True)
 class About:
     """What a verdict knows of the cases beside their sums."""
@@ -205,12 +132,15 @@ def judge_sums(
     sums: DeviationSums,
     about: About,
     per: str = "annotation",
-    significance: float = 0.05,
     simulations: int = 1000,
     seed: int = 0,
 ) -> Verdict:
-    """Return the verdict on the sums of some cases, wherever these are."""
-    asked = _Asked(sums, about, significance, simulations, seed)
+    """Return the verdict on the sums of some cases, wherever these are.
+
+    `simulations` calibrated models are what the null is made of. Where numbers of raters differ,
+    the verdict has the one that counts the other way, and says whether it matters (`counting`).
+    """
+    asked = _Asked(sums, about, simulations, seed)
     verdict = asked.verdict(per)
     if about.fewest == about.most:
         return verdict
@@ -224,7 +154,6 @@ class _Asked:
 
     sums: DeviationSums
     about: About
-    significance: float
     simulations: int
     seed: int
 
@@ -249,9 +178,9 @@ class _Asked:
         )
         order = sorted(range(len(p)), key=lambda j: _clearness(deviations[j]))
         lead = order[0]
-        found = bool(adjusted[lead] <= self.significance)
+        found = bool(adjusted[lead] <= SIGNIFICANCE)
         if found and self.about.classes == 2:  # the positive class first
-            named = [j for j in order if adjusted[j] <= self.significance]
+            named = [j for j in order if adjusted[j] <= SIGNIFICANCE]
             lead = next((j for j in named if listed[j][1].channel != TOP), lead)
         chosen, smallest = deviations[lead], float(adjusted.min())
         sentence = chosen.sentence if found else f"no miscalibration found (p = {smallest:.2g})"
@@ -265,7 +194,7 @@ class _Asked:
             chosen.observed,
             sentence,
             per,
-            self.significance,
+            SIGNIFICANCE,
             float(evidence.widened[lead]),
             evidence.agreement,
             deviations,
@@ -297,7 +226,7 @@ class _Asked:
             float(t.deviation[place] @ statistic.coefficients) / n
             for t, n in zip(tables, whole, strict=True)
         ]
-        matters = bool(adjusted[lead] <= self.significance)
+        matters = bool(adjusted[lead] <= SIGNIFICANCE)
         name, told = self.about.name(statistic.channel), _told_apart(both)
         what = f"“{name}”" if statistic.channel >= 0 else f"the {name}"
         sentence = (

@@ -66,20 +66,23 @@ def read_numbers(
 
 
 def read_outside(
-    path: str | PathLike[str],
+    path: str | PathLike[str] | None,
     confidence_column: str | None = None,
     told: TableColumns = AS_USUAL,
-) -> Array:
+) -> Array | None:
     """Return the confidences (M,) of cases from elsewhere, or their class probabilities (M, K).
 
-    Confidences are in the column (or NPZ array) of that name; without one the probabilities are
-    read, from columns as in a file of predictions or from the array `probs`.
+    Without a file there are none. Confidences are in the column (or NPZ array) of that name;
+    without one the probabilities are read, from columns as in a file of predictions or from the
+    array `probs`.
 
     >>> path = getfixture("tmp_path") / "outside.csv"
     >>> _ = path.write_text("case,prob_1\\nx1,0.75\\nx2,0.5\\n")
     >>> read_outside(path).tolist()  # one column is the probability of the second of two classes
     [[0.25, 0.75], [0.5, 0.5]]
     """
+    if path is None:
+        return None
     if confidence_column is not None:
         return read_numbers(path, confidence_column, "confidence_column", told)
     if is_npz(path):

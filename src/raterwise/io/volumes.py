@@ -115,7 +115,7 @@ def _kind(file: Path) -> str:
 
 def _read_slices(folder: Path) -> tuple[Array, None]:
     found = [f for f in folder.iterdir() if f.suffix.lower() in SLICES]
-    files = sorted((f for f in found if not f.name.startswith(".")), key=_natural_order)
+    files = sorted((f for f in found if not f.name.startswith(".")), key=natural_order)
     if not files:
         raise InvalidInputError(f"{folder}: must hold PNG or TIFF slices; it has none")
     slices = [read_volume(f) for f in files]
@@ -128,10 +128,10 @@ def _read_slices(folder: Path) -> tuple[Array, None]:
     return np.stack([volume.array for volume in slices]), None
 
 
-def _natural_order(file: Path) -> tuple[list[tuple[int, str]], str]:
-    """Return what puts slice_9 before slice_10."""
-    parts = re.findall(r"\d+|\D+", file.name)
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], file.name
+def natural_order(file: Path) -> tuple[list[int | str], str]:
+    """Return what puts slice_9 before slice_10, whatever the capitals."""
+    parts = re.split(r"([0-9]+)", file.name)  # text and numbers in turn
+    return [int(part) if i % 2 else part.lower() for i, part in enumerate(parts)], file.name
 
 
 _READERS: dict[str, Any] = {

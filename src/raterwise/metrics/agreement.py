@@ -16,10 +16,8 @@ SCALES = ("nominal", "ordinal", "interval")
 NO_UNITS = np.empty(0, np.int64)
 
 
-def coincidence_sums(
-    counts: Integers, weights: FloatArray, units: Integers | None = None, num_units: int = 1
-) -> FloatArray:
-    """Return the coincidences (K, K) of label histograms (n, K), or (U, K, K) with `units` (n,).
+def coincidence_sums(counts: Integers, weights: FloatArray) -> FloatArray:
+    """Return the coincidences (K, K) of label histograms (n, K).
 
     o_ck = Σ_i w_i n_ic (n_ik - [c = k]) / (n_i - 1), the sum over cases of the ordered pairs of
     labels by different raters; cases with fewer than two labels have none
@@ -31,9 +29,9 @@ def coincidence_sums(
     """
     from raterwise.kernels import _agreement as kernels
 
-    table = np.zeros((num_units, counts.shape[1], counts.shape[1]))
-    kernels.add_coincidences(counts, weights, NO_UNITS if units is None else units, table)
-    return table[0] if units is None else table
+    table = np.zeros((1, counts.shape[1], counts.shape[1]))
+    kernels.add_coincidences(counts, weights, NO_UNITS, table)
+    return np.asarray(table[0])
 
 
 def krippendorff_from_coincidences(coincidences: FloatArray, scale: str) -> FloatArray:
@@ -61,10 +59,8 @@ def krippendorff_from_coincidences(coincidences: FloatArray, scale: str) -> Floa
     return np.asarray(np.where((by_chance > 0) & (total > 1), alpha, np.nan))
 
 
-def fleiss_sums(
-    counts: Integers, weights: FloatArray, units: Integers | None = None, num_units: int = 1
-) -> FloatArray:
-    """Return the sums (2 + K,) of label histograms (n, K), or (U, 2 + K) with `units` (n,).
+def fleiss_sums(counts: Integers, weights: FloatArray) -> FloatArray:
+    """Return the sums (2 + K,) of label histograms (n, K).
 
     Σ_i w_i (n_i - 1), Σ_i w_i (n_i - Σ_k n_ik² / n_i), then Σ_i w_i n_ik for each class k; cases
     with fewer than two labels are left out.
@@ -74,9 +70,9 @@ def fleiss_sums(
     """
     from raterwise.kernels import _agreement as kernels
 
-    table = np.zeros((num_units, 2 + counts.shape[1]))
-    kernels.add_fleiss_sums(counts, weights, NO_UNITS if units is None else units, table)
-    return table[0] if units is None else table
+    table = np.zeros((1, 2 + counts.shape[1]))
+    kernels.add_fleiss_sums(counts, weights, NO_UNITS, table)
+    return np.asarray(table[0])
 
 
 def fleiss_from_sums(sums: FloatArray) -> FloatArray:

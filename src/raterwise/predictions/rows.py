@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from raterwise.arrays import as_float_array
 from raterwise.errors import InvalidInputError
 from raterwise.predictions.mixtures import Draws
+from raterwise.rules import contains_nan
 from raterwise.types import Array, FloatArray, Integers
 
 
@@ -72,7 +73,7 @@ def confidences(values: Any, name: str) -> Array:
     if len(array) == 0:
         raise InvalidInputError(f"{name}: must hold at least one case; got none")
     if missing := int(np.isnan(array).sum()):
-        raise InvalidInputError(f"{name}: must not contain NaN; {missing} values are NaN")
+        raise contains_nan(name, missing)
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 

@@ -169,30 +169,19 @@ def ccc(curves: Mapping[str, ThresholdCurve], *, marked: bool = False) -> Spec:
 
     Of several the point is there only if that is `marked`.
     """
-    rows = [
-        {"x": float(x), "y": float(y), **rest}
-        for name, curve in curves.items()
-        for x, y, rest in zip(
-            1 - curve.correct_reject_rate, curve.correct_accept_rate,
-            _steps(name, curve, curve.rate_low, curve.rate_high),
-            strict=True,
-        )
-    ]  # fmt: skip
+    rows: Rows = []
+    for name, c in curves.items():
+        accepted = 1 - c.correct_reject_rate, c.correct_accept_rate
+        rows += _steps(name, c, *accepted, c.rate_low, c.rate_high)
     titles = "Wrong predictions accepted", "Right predictions accepted"
     return _with_operating_point(rows, list(curves), titles, marked, guessing=True)
 
 
 def risk_coverage(curves: Mapping[str, ThresholdCurve], *, marked: bool = False) -> Spec:
     """Return risk against coverage, with an operating point as in `ccc`."""
-    rows = [
-        {"x": float(x), "y": float(y), **rest}
-        for name, curve in curves.items()
-        for x, y, rest in zip(
-            curve.coverage, curve.risk, _steps(name, curve, curve.risk_low, curve.risk_high),
-            strict=True,
-        )
-        if not math.isnan(y)
-    ]  # fmt: skip
+    rows: Rows = []
+    for name, c in curves.items():
+        rows += _steps(name, c, c.coverage, c.risk, c.risk_low, c.risk_high)
     titles = "Predictions accepted", "Of these, wrong"
     return _with_operating_point(rows, list(curves), titles, marked)
 
@@ -334,12 +323,17 @@ def shortened(value: float, digits: int = 5) -> float | None:
     return None if math.isnan(value) else round(float(value), digits)
 
 
-def _steps(name: str, curve: ThresholdCurve, low: Any, high: Any) -> Rows:
+def _steps(name: str, curve: ThresholdCurve, x: Any, y: Any, low: Any, high: Any) -> Rows:
+    """Return a row for each threshold at which there is a y."""
     rows: Rows = []
     for i, t in enumerate(curve.thresholds):
+        if math.isnan(y[i]):
+            continue
         known = low is not None and np.isfinite(low[i])
         rows.append(
             {
+                "x": float(x[i]),
+                "y": float(y[i]),
                 "name": name,
                 "i": i,
                 "from": "nothing" if math.isinf(t) else accept_from(curve, float(t)),

@@ -22,6 +22,7 @@ from raterwise.report.words import (
     best_of,
     bracketed,
     classes_in_words,
+    joined,
     number,
     p_value,
     percent,
@@ -147,7 +148,7 @@ def _best_in_words(shares: Mapping[str, float]) -> str:
     names = best_of(shares)
     if len(names) == 1:
         return f"{names[0]} is the best in {percent(shares[names[0]])} of the resamples."
-    return f"{', '.join(names[:-1])} and {names[-1]} are equally often the best."
+    return f"{joined(names)} are equally often the best."
 
 
 def _metrics(models: Mapping[str, Results]) -> Html:

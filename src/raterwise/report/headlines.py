@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from raterwise.report.words import number
+from raterwise.report.words import joined, number
 from raterwise.results import Estimate
 
 LEVEL = 0.05
@@ -71,25 +71,13 @@ def _of_pair(
         better.setdefault(pair[0] if first else pair[1], []).append(titles[d.metric].title)
     than = dict(zip(pair, pair[::-1], strict=True))
     told = [
-        f"{model} is better{f' than {than[model]}' if named else ''} in {_listed(names)}"
+        f"{model} is better{f' than {than[model]}' if named else ''} in {joined(names, MOST_NAMED)}"
         for model, names in better.items()
     ]
     few = metrics > 1 and len(clear) <= LEVEL * metrics
     of = f"{len(clear)} of {metrics} metrics with " if metrics > 1 else ""
     counted = f"{of}adjusted p ≤ {LEVEL:g}"
     return f"{'; '.join(told)} ({counted}{', no more than chance gives' if few else ''})."
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return names, of many the first ones and how many more.
-
-    >>> _listed(["AUROC", "ECE"]), _listed(list("abcdef"))
-    ('AUROC and ECE', 'a, b, c, d and 2 more')
-    """
-    *shown, last = names
-    if len(names) > MOST_NAMED:
-        shown, last = list(names[:MOST_NAMED]), f"{len(names) - MOST_NAMED} more"
-    return f"{', '.join(shown)} and {last}" if shown else last
 
 
 def designs_in_words(rows: Sequence[Mapping[str, Any]]) -> str:

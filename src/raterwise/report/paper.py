@@ -16,7 +16,7 @@ from raterwise.report.findings import (
 from raterwise.report.references import papers_of
 from raterwise.report.tables import markdown_table, markdown_text
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import counted_in_words, level_of, number, p_value
+from raterwise.report.words import counted_in_words, joined, level_of, number, p_value
 from raterwise.results import Results, left_out
 
 TRIPOD = (
@@ -129,7 +129,7 @@ def _cases(results: Results) -> str:
     dropped = [left_out(str(reason), count) for reason, count in data.get("dropped", {}).items()]
     few = "".join(f" {sentence}" for sentence in _too_few_raters(results))
     none = "" if few else " No case was left out."
-    out = f" We left out {_joined(dropped)}." if dropped else none
+    out = f" We left out {joined(dropped)}." if dropped else none
     where = f" {_voxels(results)}" if "voxels" in data else ""
     return f"We evaluated {counted}{patients}{classes}.{where}{out}{few}{_in_use(data)}"
 
@@ -145,7 +145,7 @@ def _voxels(results: Results) -> str:
     number = f"{results.data['voxels']:,} voxels"
     if not only:
         return f"They have {number}."
-    return f"Of their voxels we evaluated the {number} {_joined(only)}."
+    return f"Of their voxels we evaluated the {number} {joined(only)}."
 
 
 def _too_few_raters(results: Results) -> Iterator[str]:
@@ -161,7 +161,7 @@ def _too_few_raters(results: Results) -> Iterator[str]:
         counted = f"{most}{counted_in_words(dropped, unit)}"
         them = "it" if len(titles) == 1 else "them"
         yield (
-            f"{counted[:1].upper()}{counted[1:]} had too few raters for {_joined(titles)}, and "
+            f"{counted[:1].upper()}{counted[1:]} had too few raters for {joined(titles)}, and "
             f"{'was' if counted.startswith('1 ') else 'were'} left out of {them}."
         )
 
@@ -194,7 +194,7 @@ def _measures(results: Results) -> str:
     asked = f" Calibration was asked of: {question.replace('_', ' ')}." if question else ""
     over = "images" if results.per_case else "findings" if results.findings else ""
     mean = f" Each value is the mean over the {over}." if over else ""
-    return f"We computed {_joined(titles)}.{mean}{binned}{asked}"
+    return f"We computed {joined(titles)}.{mean}{binned}{asked}"
 
 
 def _uncertainty(results: Results) -> str:
@@ -260,7 +260,7 @@ def _results(results: Results) -> Iterator[str]:
         yield _plain(re.sub(r"\[(\S+), (\S+)\]", rf"({level} \1 to \2)", readers["sentence"])) + "."
     undefined = [e for e in results.values() if e.value is None]
     for reason in dict.fromkeys(e.undefined for e in undefined):
-        names = _joined([_in_sentence(e.title) for e in undefined if e.undefined == reason])
+        names = joined([_in_sentence(e.title) for e in undefined if e.undefined == reason])
         yield f"Not defined on these data: {names} ({markdown_text(str(reason))})."
     if results.subgroups:
         yield _about_subgroups(results)
@@ -292,7 +292,7 @@ def _about_subgroups(results: Results) -> str:
         if d.adjusted_p_value is not None and d.adjusted_p_value < significance
     ]
     names = dict.fromkeys(markdown_text(group.variable) for group in results.subgroups)
-    variables = _joined(list(names))
+    variables = joined(names)
     made = results.data.get("comparisons", 0)
     if not made:
         return f"Levels of {variables} could not be compared with all other cases."
@@ -369,12 +369,6 @@ def _in_sentence(title: str) -> str:
     small = first[1:].islower() and "'" not in first
     title = title[:1].lower() + title[1:] if small and first != "Brier" else title
     return markdown_text(title)
-
-
-def _joined(names: list[str]) -> str:
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _p(value: float | None) -> str:

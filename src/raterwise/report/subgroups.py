@@ -9,7 +9,7 @@ from typing import Any
 from raterwise.report.charts import FAINT, SERIES, altair, compiled
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.sections import Charts, choice, figure, section
-from raterwise.report.words import bracketed, number, p_value
+from raterwise.report.words import bracketed, joined, number, p_value
 from raterwise.results import Estimate, LevelDifference, Results, Subgroup
 
 Rows = list[dict[str, Any]]
@@ -69,7 +69,7 @@ def _most(results: Results) -> float:
 def _verdict(results: Results, clear: Sequence[Any]) -> str:
     made = [d for s in results.subgroups for d in s.differences.values()]
     told = [d for d in made if d.adjusted_p_value is not None]
-    variables = " and ".join(dict.fromkeys(s.variable for s in results.subgroups))
+    variables = joined(dict.fromkeys(s.variable for s in results.subgroups))
     if not told:
         return f"By {variables}: no level could be compared with the others."
     adjusted = (

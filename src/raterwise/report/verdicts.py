@@ -18,7 +18,7 @@ from raterwise.report.confidence_verdict import (
     example_of,
     verdict_on_confidence,
 )
-from raterwise.report.words import p_value, percent, points, unit_of
+from raterwise.report.words import joined, p_value, percent, points, unit_of
 from raterwise.results import Results
 
 TOP_LABEL, ALL_CLASSES = "top label", "all classes"
@@ -235,9 +235,7 @@ def _intervals_of(titles: Sequence[str], one: str = "excludes", many: str = "exc
     >>> _intervals_of(["ECE"]), _intervals_of(["ECE", "MCE"])
     ('interval of ECE excludes', 'intervals of ECE and MCE exclude')
     """
-    few = list(titles[:MOST_MORE])
-    more = [f"{len(titles) - len(few)} more"] if len(titles) > len(few) else []
-    named = " and ".join((*few, *more)) if not more else f"{', '.join(few)} and {more[0]}"
+    named = joined(titles, MOST_MORE)
     return f"interval of {named} {one}" if len(titles) == 1 else f"intervals of {named} {many}"
 
 

@@ -119,6 +119,19 @@ def p_value(p: float | None, name: str = "") -> str:
     return f"{name}\u00a0{shown}" if p < 0.001 else f"{name}\u00a0=\u00a0{shown}"
 
 
+def joined(names: Iterable[str], most: int | None = None) -> str:
+    """Return names as in a sentence; of more than `most`, the first ones and how many more.
+
+    >>> joined(["ECE"]), joined(["AUROC", "ECE"]), joined("abc"), joined("abcdef", most=4)
+    ('ECE', 'AUROC and ECE', 'a, b and c', 'a, b, c, d and 2 more')
+    """
+    each = list(names)
+    shown = each[:most]
+    if len(each) > len(shown):
+        shown.append(f"{len(each) - len(shown)} more")
+    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else "".join(shown)
+
+
 def natural(name: Any) -> tuple[Any, ...]:
     """Return what to sort names by: their numbers as numbers.
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError
 from raterwise.evaluation.judged import Judged
 from raterwise.evaluation.request import Metrics, Request
-from raterwise.inference.differences import Ends, difference_interval, holm, p_value
+from raterwise.inference.differences import Ends, difference_interval, drawn_together, holm, p_value
 from raterwise.inference.level_permutations import level_test
 from raterwise.inference.measures import Measure
 from raterwise.inference.settings import Progress, Settings
@@ -171,15 +171,7 @@ class Trade:
 def correlations_of(here: Judged, there: Judged) -> dict[str, float]:
     """Return how far each metric of two sides goes together on the same resamples."""
     first, second = here.replicates(), there.replicates()
-    return {name: _correlation(first[name], second[name]) for name in first if name in second}
-
-
-def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
-    defined = np.isfinite(first) & np.isfinite(second)
-    a, b = first[defined], second[defined]
-    if len(a) < 2 or not (a.std() > 0 and b.std() > 0):
-        return 0.0
-    return float(np.corrcoef(a, b)[0, 1])
+    return {name: drawn_together(first[name], second[name]) for name in first if name in second}
 
 
 def _against_the_rest(
