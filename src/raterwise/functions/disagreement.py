@@ -393,7 +393,7 @@ def _table(
     _check_probabilities(z, len(labels))
     choose("on_single", on_single, ("error", "drop"))
     w = counted_weights(labels, weights, order, on_single)
-    enough = w > 0
+    enough = (labels.num_raters >= order) & (w > 0)
     scored = ScoredCases(
         np.ascontiguousarray(z[enough]), observed(labels.counts[enough]), w[enough],
         rounding=rounding,

@@ -99,7 +99,7 @@ def check_weights(weights: Any, cases: int) -> FloatArray | None:
 
 
 def counted_weights(labels: Labels, weights: Any, least: int, on_single: str) -> FloatArray:
-    """Return the weight of each case, 0 where it has fewer than `least` labels.
+    """Return the weight of each case, having asked those that count for `least` labels.
 
     A case of weight 0 is not there, however few its labels are.
     """
@@ -109,7 +109,7 @@ def counted_weights(labels: Labels, weights: Any, least: int, on_single: str) ->
     else:
         rows = np.flatnonzero(given)
         labels.take(rows).require_raters(least, on_single, rows=rows)
-    return np.where(labels.num_raters >= least, 1.0 if given is None else given, 0.0)
+    return np.ones(len(labels)) if given is None else given
 
 
 def patient_codes(groups: Any, cases: int) -> tuple[NDArray[np.int64] | None, tuple[Hashable, ...]]:
