@@ -162,11 +162,11 @@ def test_what_rests_on_one_case_has_no_interval(patients: Any) -> None:
     for name in asked[:2]:
         assert found[name].value is not None and found[name].low is None
     assert all(found[name].low is not None for name in asked[2:])
-    one = "case" if patients is None else "patient"
+    units = "cases" if patients is None else "patients"
     (said,) = [text for text in found.warnings if text.startswith("no interval for")]
     assert said == (
-        "no interval for Average precision, Calibration intercept: each rests on "
-        f"a single {one}, without which it has no value"
+        "no interval for Average precision, Calibration intercept: "
+        f"without one of the {units} they have no value"
     )
     labels[[20, 55]] = 1
     assert not any("no interval" in w for w in rw.evaluate(probs, labels, asked).warnings)
@@ -206,6 +206,33 @@ def test_raters_and_cases_resampled_together_say_which_leave_more_open() -> None
     )
     assert "most of the uncertainty of Brier score comes from the cases, not the raters" in by_case
     assert "most of the uncertainty of Brier score comes from the raters: more raters" in by_rater
-    assert "most of the uncertainty of Brier score comes from the raters: more raters" in by_image
+    assert "narrow it more than more images" in by_image
     alone = rw.evaluate(probs, rw.Labels.from_ratings(opposed), "brier", resamples=20).warnings
     assert "most of the uncertainty" not in " ".join(alone)
+
+
+@pytest.mark.parametrize("unit", ["raters", "both"])
+def test_one_rater_of_two_has_nobody_to_disagree_with(unit: str) -> None:
+    """Without either of them epistemic loss is undefined: a value, no interval, and why."""
+    random = np.random.default_rng(0)
+    probs = random.random((4, 6, 6))
+    masks = (random.random((4, 2, 6, 6)) < probs[:, None]).astype(int)
+    images = [
+        rw.segmentation.Case(np.stack([1 - p, p]), m, raters=("a", "b"))
+        for p, m in zip(probs, masks, strict=True)
+    ]
+    labels = rw.Labels.from_ratings(masks.swapaxes(1, 3).reshape(-1, 2), num_classes=2)
+    asked: dict[str, Any] = {"metrics": "epistemic_loss,brier", "unit": unit, "resamples": 20}
+    for found, units in (
+        (rw.evaluate(probs.swapaxes(1, 2).ravel(), labels, **asked), "cases"),
+        (rw.segmentation.evaluate(images, num_classes=2, **asked), "images"),
+        (rw.segmentation.evaluate(images, num_classes=2, reduction="pooled", **asked), "images"),
+    ):
+        loss = found["epistemic_loss"]
+        assert loss.value is not None and loss.low is None and loss.high is None
+        assert found["brier"].low < found["brier"].value < found["brier"].high
+        of = "raters" if unit == "raters" else f"{units} or raters"
+        assert (
+            f"no interval for Epistemic loss: without one of the {of} it has no value"
+            in found.warnings
+        )

@@ -57,7 +57,7 @@ def warnings_about(
         *_about_confidences(facts),
         *_about_labels(asked, estimates),
         *_about_intervals(digest, asked, settings, estimates),
-        *_about_sources(estimates),
+        *_about_sources(digest, estimates),
         *_approximate(estimates),
     )
 
@@ -204,20 +204,21 @@ def _about_labels(asked: Asked, estimates: Mapping[str, Estimate]) -> Iterator[s
 def _about_intervals(
     digest: Digest, asked: Asked, settings: Settings, estimates: Mapping[str, Estimate]
 ) -> Iterator[str]:
-    """Say which metrics rest on one case or patient, and have no interval."""
-    if not settings.resamples or settings.unit == "raters" or len(digest.unit_cases) < 2:
+    """Say which metrics have no value without one case, patient or rater, and so no interval."""
+    if not settings.resamples or (settings.unit != "raters" and len(digest.unit_cases) < 2):
         return
     found = [estimates[row.name] for row, _ in asked.values() if not row.error]
     alone = [e.title for e in found if e.value is not None and e.low is None]
     if alone:
-        one = {"cases": "case", "patients": "patient"}.get(digest.unit, "image")
+        units = digest.unit
+        of = {"raters": "raters", "both": f"{units} or raters"}.get(settings.unit, units)
         yield (
-            f"no interval for {_some(alone)}: {'it rests' if len(alone) == 1 else 'each rests'} on "
-            f"a single {one}, without which it has no value"
+            f"no interval for {_some(alone)}: without one of the {of} "
+            f"{'it has' if len(alone) == 1 else 'they have'} no value"
         )
 
 
-def _about_sources(estimates: Mapping[str, Estimate]) -> Iterator[str]:
+def _about_sources(digest: Digest, estimates: Mapping[str, Estimate]) -> Iterator[str]:
     """Say whether cases or raters, resampled together, leave more of a value open."""
     shares = {e.title: e.rater_share for e in estimates.values() if e.rater_share is not None}
     raters = [title for title, share in shares.items() if share > 0.5]
@@ -225,10 +226,11 @@ def _about_sources(estimates: Mapping[str, Estimate]) -> Iterator[str]:
     if raters:
         yield (
             f"most of the uncertainty of {_some(raters)} comes from the raters: more raters would "
-            "narrow it more than more cases"
+            f"narrow it more than more {digest.unit}"
         )
     if cases:
-        yield f"most of the uncertainty of {_some(cases)} comes from the cases, not the raters"
+        units = digest.unit
+        yield f"most of the uncertainty of {_some(cases)} comes from the {units}, not the raters"
 
 
 def _approximate(estimates: Mapping[str, Estimate]) -> Iterator[str]:

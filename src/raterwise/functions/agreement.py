@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from raterwise.errors import UndefinedMetricError
 from raterwise.labels import Labels
 from raterwise.metrics import agreement as formulas
-from raterwise.predictions.checks import counted_labels, require_several
+from raterwise.predictions.checks import counted_weights, require_several
 from raterwise.rules import choose
 from raterwise.types import OnSingle, Scale
 
@@ -62,9 +62,8 @@ def fleiss_kappa(
     0.55
     """
     require_several(labels)
-    rows, case_weights = counted_labels(labels, weights, 2, on_single)
-    sums = formulas.fleiss_sums(labels.counts[rows], case_weights)
-    kappa = float(formulas.fleiss_from_sums(sums))
+    case_weights = counted_weights(labels, weights, 2, on_single)
+    kappa = float(formulas.fleiss_from_sums(formulas.fleiss_sums(labels.counts, case_weights)))
     return _defined("fleiss_kappa", kappa)
 
 
@@ -118,8 +117,8 @@ def krippendorff_alpha(
     """
     choose("scale", scale, formulas.SCALES)
     require_several(labels)
-    rows, case_weights = counted_labels(labels, weights, 2, "drop")
-    coincidences = formulas.coincidence_sums(labels.counts[rows], case_weights)
+    case_weights = counted_weights(labels, weights, 2, "drop")
+    coincidences = formulas.coincidence_sums(labels.counts, case_weights)
     total = float(coincidences.sum())
     if total <= 1:
         raise UndefinedMetricError(

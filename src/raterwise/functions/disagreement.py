@@ -13,7 +13,7 @@ from raterwise.binning import bin_edges, unit_in_last_place
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.labels import Labels
 from raterwise.metrics import disagreement, proper
-from raterwise.predictions.checks import counted_labels, row_sum_tolerance
+from raterwise.predictions.checks import counted_weights, row_sum_tolerance
 from raterwise.predictions.predictions import rows_of
 from raterwise.questions import Question, ScoredCases, disagreement_frequency
 from raterwise.rules import choose, contains_nan, positive_integer, spelled
@@ -392,10 +392,12 @@ def _table(
     z = given.astype(np.float64)
     _check_probabilities(z, len(labels))
     choose("on_single", on_single, ("error", "drop"))
-    rows, w = counted_labels(labels, weights, order, on_single)
+    w = counted_weights(labels, weights, order, on_single)
+    enough = (labels.num_raters >= order) & (w > 0)
     scored = ScoredCases(
-        np.ascontiguousarray(z[rows]), observed(labels.counts[rows]), w, rounding=rounding
-    )
+        np.ascontiguousarray(z[enough]), observed(labels.counts[enough]), w[enough],
+        rounding=rounding,
+    )  # fmt: skip
     edges = bins if np.ndim(bins) == 0 else tuple(bin_edges(bins).tolist())
     plan = BinPlan(Question("disagreement", "case"), edges)
     return BinSums.of_scored(plan, scored, channels=z.shape[1]).table

@@ -360,8 +360,11 @@ def mean_over_units(
         replicates = replicates + (drawn - point.value)
     if raters is not None:
         drawn, without = raters
-        found.append(linearise(point.value, without))
         replicates = replicates + (drawn - point.value)
+        if np.isfinite(without).all():
+            found.append(linearise(point.value, without))
+        elif settings.interval == "auto":  # without one of the raters there is no value
+            return point, replicates
     if settings.interval != "auto" or not all(math.isfinite(one.error) for one in found):
         number = None if times is None else times.shape[1]
         return _bootstrapped(point, replicates, settings, number), replicates

@@ -100,6 +100,34 @@ def occupied_cells(table: Array) -> tuple[Array, Array, Array]:
     return unit, cell, values
 
 
+@njit(nogil=True, cache=True)
+def add_drawn_labels(
+    place: Array, same: Array, reach: float, probs: Array, cell: Array, weight: Array, out: Array
+) -> None:
+    """Add what labels deviate by from `probs` (cases, classes) to cells, `out` (draws, cells).
+
+    The labels of a case and draw, `place` (labels, draws, cases) in [0, 1], are each of the first
+    class up to which the probabilities reach beyond it; where they are the `same` (draws, cases)
+    the first stands for all. Their share of a class minus its probability, times `reach` where they
+    are not the same, adds `weight` (cases, classes) to its `cell`.
+    """
+    labels, draws, cases = place.shape
+    classes = probs.shape[1]
+    for b in range(draws):
+        for i in range(cases):
+            number = 1 if same[b, i] else labels
+            far = 1.0 if same[b, i] else reach
+            for k in range(classes):
+                out[b, cell[i, k]] -= far * weight[i, k] * probs[i, k]
+            for j in range(number):
+                upto = 0.0
+                for k in range(classes):
+                    upto += probs[i, k]
+                    if place[j, b, i] < upto:
+                        out[b, cell[i, k]] += far * weight[i, k] / number
+                        break
+
+
 @lru_cache(maxsize=8)
 def resampling_kernel(fields: int) -> Callable[[Array, Array, Array, Array, Array], None]:
     """Return the loop for that many fields, which is a constant in it.

@@ -15,7 +15,7 @@ from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.frames import as_list, columns_of, is_frame, refuse_ragged
 from raterwise.labels import Labels
 from raterwise.labels.misread import one_hot_notes
-from raterwise.types import FloatArray, IntArray
+from raterwise.types import FloatArray
 
 ROUNDING = 1e-9
 """So that 1.0001, which no sum of doubles hits exactly, is within 1e-4 of 1."""
@@ -98,19 +98,18 @@ def check_weights(weights: Any, cases: int) -> FloatArray | None:
     return array
 
 
-def counted_labels(
-    labels: Labels, weights: Any, least: int, on_single: str
-) -> tuple[IntArray, FloatArray]:
-    """Return which cases count, with at least so many labels, and the weights of these.
+def counted_weights(labels: Labels, weights: Any, least: int, on_single: str) -> FloatArray:
+    """Return the weight of each case, having asked those that count for `least` labels.
 
     A case of weight 0 is not there, however few its labels are.
     """
     given = check_weights(weights, len(labels))
-    rows = np.arange(len(labels)) if given is None else np.flatnonzero(given)
-    counted = labels if len(rows) == len(labels) else labels.take(rows)
-    counted.require_raters(least, on_single, rows=rows)
-    rows = rows[counted.num_raters >= least]
-    return rows, np.ones(len(rows)) if given is None else given[rows]
+    if given is None or given.all():
+        labels.require_raters(least, on_single)
+    else:
+        rows = np.flatnonzero(given)
+        labels.take(rows).require_raters(least, on_single, rows=rows)
+    return np.ones(len(labels)) if given is None else given
 
 
 def patient_codes(groups: Any, cases: int) -> tuple[NDArray[np.int64] | None, tuple[Hashable, ...]]:

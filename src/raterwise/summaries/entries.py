@@ -109,6 +109,8 @@ class Entries:
         each of which falls on one channel. As in `inference.noise.calibrated_draws`, all raters of
         a case say the same with the probability `agreement`, otherwise each speaks by himself.
         """
+        from raterwise.kernels import _resample as kernels
+
         order = np.lexsort((self.cell, self.unit))
         if (len(order) % channels) or not (self.values[:, 0] == 1).all():
             return None
@@ -117,23 +119,15 @@ class Entries:
         if (cell // bins != np.arange(channels)).any() or (unit != unit[:, :1]).any():
             return None
         weight, score = (self.values[order, field].reshape(-1, channels) for field in (1, 3))
-        mean = score / weight
-        reached = np.cumsum(mean, axis=1)
-        out = np.zeros((draws, channels, bins))
         alike = agreement >= 1 or raters <= 1
         labels = 1 if alike else int(np.clip(round(raters), 1, MOST_LABELS))
-        place, reach = random.random((labels, draws, len(cell))), np.ones(())
-        if not alike:
-            same = random.random((draws, len(cell))) < agreement
-            place = np.where(same, place[0], place)
-            reach = np.where(same, 1, np.sqrt(labels / raters))
-        for k in range(channels):
-            hit = place < reached[:, k]
-            if k:
-                hit &= place >= reached[:, k - 1]
-            member = np.eye(bins)[cell[:, k] - k * bins]
-            out[:, k] = (reach * (hit.mean(axis=0) - mean[:, k])) @ (weight[:, k, None] * member)
-        return out
+        size = draws, len(cell)
+        place = random.random((labels, *size))
+        same = np.ones(size, np.bool_) if alike else random.random(size) < agreement
+        reach = float(np.sqrt(labels / raters))  # of more raters than labels, or of a part of one
+        out = np.zeros((draws, channels * bins))
+        kernels.add_drawn_labels(place, same, reach, score / weight, cell, weight, out)
+        return out.reshape(draws, channels, bins)
 
     def null_covariance(self, channels: int, bins: int) -> FloatArray:
         """Return how cells of channels that hold the same cases vary together (cells, cells).
