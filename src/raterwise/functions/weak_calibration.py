@@ -194,7 +194,8 @@ def calibration_slope(
     ------
     UndefinedMetricError
         Where a threshold tells every yes of the raters from every no, so that no slope is the
-        best; where all labels are of one class; where a probability is 0 or 1 and none is clipped.
+        best; where all labels are of one class, or all probabilities are the same; where a
+        probability is 0 or 1 and none is clipped.
 
     See Also
     --------
