@@ -109,6 +109,15 @@ def test_raters_stand_in_the_order_of_their_names(tables: Path) -> None:
     assert "Raters in the order of their names" in text
 
 
+def test_a_worklist_says_what_is_known_of_the_ratings(tables: Path) -> None:
+    """The page has the notes that the terminal and the JSON have."""
+    cases = [f"<b>new{i}" for i in range(80)]
+    rows = [f"{case},ann,benign\n" for case in (*cases, cases[0])]
+    (tables / "first.csv").write_text("".join(["case,reader,label\n", *rows]), encoding="utf-8")
+    asked = "worklist 'DIR/new.csv' --ratings 'DIR/first.csv' --duplicates last"
+    assert "first.csv: 1 rating is a repeat by the same rater" in page_of(tables, asked)
+
+
 def test_a_page_of_nothing_to_compare_is_refused(tables: Path) -> None:
     """Calibrating cases that nobody rated leaves nothing to report."""
     bare = tables / "bare.csv"
