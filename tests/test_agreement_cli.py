@@ -186,3 +186,25 @@ def test_a_rating_that_was_corrected(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "3 cases, 2 raters, 6 ratings, 2 classes" in done.output
     assert json.loads(out.read_text())["metrics"]["fleiss_kappa"]["value"] == 1
+
+
+def test_the_page_says_what_the_terminal_says(tmp_path: Path) -> None:
+    """What was left out or repeated, and of two classes the same one; why raters have no test."""
+    rows = [f"{i},{r},{'yes' if r == 'ann' or i % 3 else 'no'}" for i in range(60)
+            for r in ("ann", "bob", "eve")]  # fmt: skip
+    text = "\n".join(["case,reader,label", *rows, "0,ann,yes", "z,bob,no"]) + "\n"
+    (tmp_path / "r.csv").write_text(text)
+    page = tmp_path / "page.html"
+    asked = ("--duplicates", "last")
+    done = run(tmp_path / "r.csv", *asked, "--html", str(page))
+    assert done.exit_code == 0, done.output
+    told, html = " ".join(done.output.split()), page.read_text(encoding="utf-8")
+    for line in ("Left out: 1 case with fewer than two ratings", "1 rating is a repeat"):
+        assert line in told and line in html
+    assert "yes +33.3 points" in told and "yes: +33.3\u00a0points" in html
+    assert "no: −33.3\u00a0points" not in html
+    (tmp_path / "c.csv").write_text("case,count_no,count_yes\na,2,1\nb,1,2\nc,3,0\n")
+    done = run(tmp_path / "c.csv", "--html", str(page))
+    assert done.exit_code == 0, done.output
+    unnamed = "The file does not name the raters, so they cannot be compared."
+    assert unnamed in done.output and unnamed in page.read_text(encoding="utf-8")

@@ -561,12 +561,12 @@ def test_warnings_say_which_model_they_are_about(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
     assert said.count("warning: one rater per case") == said.count("one rater per case") == 1
-    assert "warning: flat: every confidence lies between 0.7000 and 0.7000" in said
+    assert "warning: flat: every confidence is 0.7000: they" in said
     assert "fine: " not in said
     models = {n: rw.Results.from_json(tmp_path / f"{n}.json") for n in ("fine", "flat")}
     rw.compare(models).to_html(tmp_path / "c.html")
     page = (tmp_path / "c.html").read_text(encoding="utf-8")
-    assert "<strong>flat: </strong>Every confidence lies between 0.7000 and 0.7000" in page
+    assert "<strong>flat: </strong>Every confidence is 0.7000" in page
     assert page.count("<li>One rater per case") == 1
 
 

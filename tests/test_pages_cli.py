@@ -101,12 +101,45 @@ def test_a_report_of_what_another_command_wrote_is_told_so(tables: Path, command
     assert f"holds what raterwise {command.split()[0]} writes, not results" in refused.output
 
 
+def test_a_report_of_other_files_says_what_to_do(tables: Path) -> None:
+    """What calibrate wrote beside results, and a summary in their place."""
+    both = "--fit 'DIR/fit.csv' --apply 'DIR/new.csv' --out 'DIR/made' --resamples 20 -q"
+    done = run(f"calibrate {both}".replace("DIR", str(tables)))
+    assert done.exit_code == 0, done.output
+    made, page = tables / "made" / "before_after.json", tables / "x.html"
+    results = tables / "results.json"
+    done = run(f"evaluate '{tables / 'new.csv'}' --metrics ece --resamples 20 --out '{results}' -q")
+    assert done.exit_code == 0, done.output
+    refused = run(f"report '{results}' -o '{page}' --after '{made}'")
+    assert refused.exit_code == 2
+    assert "takes before_after.json in the place of results" in " ".join(refused.output.split())
+    for command, stage in ((f"report '{made}'", "after"),
+                           (f"report '{results}' --after '{results}'", "before")):  # fmt: skip
+        assert run(f"{command} -o '{page}'").exit_code == 0
+        told = f"<p>Figures {stage} recalibration. Classes: benign, malignant</p>"
+        assert told in page.read_text(encoding="utf-8")
+    np.savez(tables / "site.npz", unit_cases=np.ones(3))
+    for command in (f"report '{tables / 'site.npz'}'", f"evaluate '{tables / 'site.npz'}'"):
+        refused = run(command)
+        assert refused.exit_code == 2
+        assert "raterwise merge makes results of" in " ".join(refused.output.split())
+
+
 def test_raters_stand_in_the_order_of_their_names(tables: Path) -> None:
     """2, 9, 10: as numbers, whatever the order of their columns."""
     text = page_of(tables, "agreement 'DIR/new.csv'")
     found = re.findall(r'<th scope="row">(?:reader_)?(10|9|2)</th>', text)
     assert found == ["2", "9", "10"]
     assert "Raters in the order of their names" in text
+
+
+def test_a_worklist_says_what_is_known_of_the_ratings(tables: Path) -> None:
+    """The page has the notes that the terminal and the JSON have."""
+    cases = [f"<b>new{i}" for i in range(80)]
+    rows = [f"{case},ann,benign\n" for case in (*cases, cases[0])]
+    (tables / "first.csv").write_text("".join(["case,reader,label\n", *rows]), encoding="utf-8")
+    asked = "worklist 'DIR/new.csv' --ratings 'DIR/first.csv' --duplicates last"
+    assert "first.csv: 1 rating is a repeat by the same rater" in page_of(tables, asked)
 
 
 def test_a_page_of_nothing_to_compare_is_refused(tables: Path) -> None:

@@ -461,6 +461,34 @@ def test_the_comparison_as_a_page() -> None:
     }
 
 
+def test_the_comparison_begins_with_what_differs() -> None:
+    """The first sentence is the terminal's; beside who is best stands how sure that is."""
+    models = {"a": [0.9, 0.2] * 10, "b": [0.8, 0.3] * 10, "c": [0.6, 0.4] * 10}
+    found = rw.compare(models, [1, 0] * 10, "brier", resamples=20)
+    p = {("a", "b"): 0.3, ("a", "c"): 0.02, ("b", "c"): 0.4}
+    given = (replace(d, adjusted_p_value=p[d.first, d.second]) for d in found.differences)
+    words = " ".join(Page(comparison_html(replace(found, differences=tuple(given)))).words)
+    assert words.index("a is better than c in Brier score") < words.index("No verdict")
+    assert "a is the best in 100% of the resamples (largest adjusted p\u00a0=\u00a00.30)." in words
+    pair = rw.compare({"a": models["a"], "c": models["c"]}, [1, 0] * 10, "brier", resamples=20)
+    given = (replace(d, adjusted_p_value=0.25) for d in pair.differences)
+    words = " ".join(Page(comparison_html(replace(pair, differences=tuple(given)))).words)
+    assert "of the resamples (adjusted p\u00a0=\u00a00.25)." in words
+    assert "No difference that these cases can show" in words.partition("Based on")[0]
+
+
+def test_captions_speak_of_bands_that_are_drawn() -> None:
+    """Without resamples no chart has a band; with them the captions say of what level."""
+    labels = rw.Labels.from_counts([[0, 3], [3, 0], [1, 2], [2, 1]] * 10)
+    probs = [0.9, 0.2, 0.8, 0.1] * 10
+    told = "Shaded: 90% interval at each point"
+    for resamples, times in ((0, 0), (20, 3)):
+        results = rw.evaluate(probs, labels, "auroc,auccc", resamples=resamples, level=0.9)
+        assert report_html(results).count(told) == times
+    both = rw.compare({"a": probs, "b": probs}, labels, "auroc,auccc", resamples=20, level=0.9)
+    assert comparison_html(both).count(told) == 3
+
+
 def test_the_comparison_draws_the_decision_curves_of_all_models() -> None:
     """Two classes: a curve per model, one more rater and everybody; a table with dcurves' numbers.
 

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from typer.testing import CliRunner, Result
 
 import raterwise as rw
 from raterwise.cli import app
-from raterwise.cli.stability import read_stability
+from raterwise.cli.stability import _compared, read_stability
 from raterwise.cli.stability_curves import measure, one_rater_each
 from raterwise.evaluate import predictions_of
-from raterwise.stability import subsample_curve, total_variation
+from raterwise.stability import TotalVariation, subsample_curve, total_variation
 
 ROOT = Path(__file__).parents[1]
 
@@ -66,6 +67,26 @@ def test_everything_is_written(folder: Path) -> None:
     assert "<text" in drawn and "Patients in the subset" in drawn
     assert "Accuracy: with every rater's labels 100% steadier" in done.stdout
     assert re.search(r"^10 +0\.8333 ± 0\.0000", done.stdout, re.MULTILINE)
+
+
+def test_only_what_the_repeats_can_tell_is_said() -> None:
+    """Two means of 25 repeats with deviations of 0.3 and 0.4: the standard error is 0.5 / 5."""
+
+    def told(mean: float) -> str:
+        curve = SimpleNamespace(values=np.zeros((2, 25)))
+        moves = {"every rater": (mean, 0.3), "one rater": (1.0, 0.4)}
+        found: list[Any] = [
+            SimpleNamespace(metric="ece", raters=name, variation=TotalVariation(*of), curve=curve)
+            for name, of in moves.items()
+        ]
+        (line,) = _compared(found)
+        return line
+
+    steadier = "with every rater's labels 21% steadier than with one rater's."
+    assert told(0.79) == f"Expected calibration error: {steadier}"
+    assert "22% less steady" in told(1.22)
+    for near in (0.81, 1.0, 1.19):
+        assert "25 repeats cannot tell whether it is steadier" in told(near)
 
 
 def test_the_file_says_what_was_asked(folder: Path) -> None:

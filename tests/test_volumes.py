@@ -227,6 +227,8 @@ def test_a_manifest_lists_files_and_patterns(tmp_path: Path) -> None:
         ("case,probabilities\na,b\n", "there is no raters"),
         ("case,probabilities,rater_1,rater_2\na,b,c,d\n", 'all raters, joined by ";"'),
         ("case,probabilities,raters,prob\na,b,c,d\n", "columns must be .*got prob"),
+        ("case,probabilities,raters,patiant\na,b,c,d\n", "did you mean 'patient'"),
+        ("case,probabilities,raters,site,year\na,b,c,d,e\n", 'got site, year .*values="site"'),
         ("case,probabilities,raters\na,b,c\na,b,c\n", "cases must differ; 'a'"),
         ("case,probabilities,raters\na,,c\n", "row 1 has no probabilities"),
         ("case,probabilities,raters,spacing\na,b,c,1x2\n", "spacing of data row 1 must be numbers"),
@@ -310,6 +312,33 @@ def test_bad_values_name_the_case_once_and_its_files(tmp_path: Path) -> None:
     assert done.exit_code == 2 and done.stderr.count("case c1") == 1
     assert "rater 0, voxel (2, 3, 1): labels must be classes 0 … 1; got 7" in done.stderr
     assert "(in p1.nii.gz, m1_0.nii.gz, m1_1.nii.gz, m1_2.nii.gz)" in done.stderr
+    assert "(if it marks voxels that do not count: --ignore-label 7)" in done.stderr
+    assert segment(manifest, "--metrics", "ece", "--ignore-label", "7").exit_code == 0
+    save_nifti(tmp_path / "m1_0.nii.gz", (mask > 0).astype(np.uint8) * 255)
+    done = segment(manifest, "--metrics", "ece")
+    assert "got 255 (where 0 and 255 are no and yes: store them as 0 and 1)" in done.stderr
+
+
+def test_what_is_wrong_with_an_option_is_not_left_out(tmp_path: Path) -> None:
+    """The wrong number of classes would leave out every image: --skip-bad is no way out of it."""
+    manifest, _ = study(tmp_path)
+    done = segment(manifest, "--metrics", "ece", "--num-classes", "3")
+    assert done.exit_code == 2 and "num_classes: must be that of probabilities" in done.stderr
+    assert "--skip-bad" not in done.stderr
+
+
+def test_a_further_column_of_the_manifest_may_say_the_sub_group(tmp_path: Path) -> None:
+    """It is refused without the option that the message names, and used with it."""
+    manifest, _ = study(tmp_path)
+    rows = manifest.read_text(encoding="utf-8").splitlines()
+    cells = ("site", "A", "B", "A", "B")
+    rows = [f"{row},{cell}" for row, cell in zip(rows, cells, strict=True)]
+    manifest.write_text("\n".join(rows) + "\n")
+    assert "sub-group: --subgroup-column site)" in segment(manifest, "--metrics", "ece").stderr
+    done = segment(manifest, "--metrics", "ece", "--subgroup-column", "site", "--resamples", "20")
+    assert done.exit_code == 0 and "By site" in done.output
+    (one,) = {dict(image.values)["site"] for image in read_manifest(manifest, values="site")[::2]}
+    assert one == "A"
 
 
 def test_maps_lie_where_the_image_lies(tmp_path: Path) -> None:

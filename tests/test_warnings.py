@@ -93,7 +93,7 @@ def test_patients() -> None:
 @pytest.mark.parametrize(
     ("confidence", "message"),
     [
-        (np.full(200, 0.75), "every confidence lies between 0.7500 and 0.7500"),
+        (np.full(200, 0.75), "every confidence is 0.7500: they do not"),
         (np.linspace(0.9995, 1, 200), "every confidence lies between 0.9995 and 1.0000"),
         (np.r_[np.ones(120), np.linspace(0.6, 0.9, 80)], "60% of the confidences are exactly 1:"),
         (np.r_[np.ones(90), np.linspace(0.6, 0.9, 110)], None),

@@ -122,10 +122,16 @@ def test_a_probability_of_one_has_no_log_odds() -> None:
 @pytest.mark.parametrize("labels", [[0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 1, 1], [1, 1, 1, 1]])
 def test_separated_labels_have_no_slope(labels: list[int]) -> None:
     """A threshold tells every yes from every no: the likelihood has no summit."""
-    with pytest.raises(rw.UndefinedMetricError, match="calibration_slope: undefined, a threshold"):
+    with pytest.raises(rw.UndefinedMetricError, match="or a threshold on the probability tells"):
         rw.calibration_slope([0.1, 0.2, 0.6, 0.7], labels)
-    with pytest.raises(rw.UndefinedMetricError, match="calibration_slope: undefined, a threshold"):
+    with pytest.raises(rw.UndefinedMetricError, match="or a threshold on the probability tells"):
         rw.calibration_slope([0.1, 0.4, 0.4, 0.7], labels)  # or both kinds stand at the threshold
+
+
+def test_one_probability_has_no_slope() -> None:
+    """Any slope times one log odds is an intercept; the reason names that, and not the labels."""
+    with pytest.raises(rw.UndefinedMetricError, match="undefined, all probabilities are the same"):
+        rw.calibration_slope([0.4, 0.4, 0.4, 0.4], [0, 1, 0, 1])
 
 
 def test_one_label_has_no_intercept() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.evaluate import evaluate
 from raterwise.exchangeability import ExchangeabilityTest, exchangeability_test
+from raterwise.exchangeability.outcome import largest_of
 from raterwise.labels import Labels
 from raterwise.results import Estimate
 from raterwise.types import Scale
@@ -31,6 +32,11 @@ class RaterTendency:
     excess: dict[str, float] = field(default_factory=dict)
     """How much more often than the others on the same cases, for each class."""
     adjusted_p_value: float | None = None
+
+    @property
+    def largest(self) -> tuple[str, float] | None:
+        """The class this rater differs on most, and by how much; of two classes, the second."""
+        return largest_of(self.excess) if self.excess else None
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,8 @@ ROWS = (
         "What to multiply the log odds by; below 1 the probabilities are too extreme.",
         "none", "Cox 1958",
         **recipes.of_recalibration("slope"), options=CLIPPED, in_all="two classes",
-        undefined="a threshold on the probability tells every yes of the raters from every no, or "
-        "all of them say the same, so that no slope is the best",
+        undefined="all probabilities are the same, all raters say the same, or a threshold on the "
+        "probability tells every yes from every no, so that no slope is the best",
         calibrated=1.0, headline=(4, None),
     ),
     Metric(

@@ -135,6 +135,8 @@ def agreement(
             TITLES,
             table.class_names,
             basis=_facts(table, found),
+            incomparable=None if found.test is not None else _exchangeable(found),
+            notes=(*_left_out(found), *table.ratings.notes),
             origin=origin_of([ratings]),
         )
         write_text_atomically(files.html, text)
@@ -182,14 +184,18 @@ def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:
         console.print(f"undefined: {reason}", style="yellow")
     if table.scale == "nominal" and len(table.class_names) > 2:  # of two, all α are the same
         console.print("The classes have no known order: --class-names a,b,c adds the ordinal α.")
-    if found.single:
-        console.print(
-            f"Left out: {counted_in_words(found.single, 'case')} with fewer than two ratings."
-        )
+    for line in _left_out(found):
+        console.print(f"{line}.")
     print_warnings(table.ratings.notes, console)
     console.print(_exchangeable(found))
     if found.raters:
         print_table(_raters_table(table, found), console)
+
+
+def _left_out(found: RaterAgreement) -> tuple[str, ...]:
+    if not found.single:
+        return ()
+    return (f"Left out: {counted_in_words(found.single, 'case')} with fewer than two ratings",)
 
 
 def _exchangeable(found: RaterAgreement) -> str:
@@ -208,11 +214,8 @@ def _raters_table(table: RatedTable, found: RaterAgreement) -> Any:
     for one in sorted(found.raters, key=lambda rater: natural(rater.rater)):
         agree = "" if one.agreement is None else f"{one.agreement:.1%}"
         most, by = "", ""
-        if one.excess:
-            # Of two classes it is the second, as in the sentences above the table.
-            two = list(one.excess)[1] if len(one.excess) == 2 else None
-            most = two or max(one.excess, key=lambda k: abs(one.excess[k]))
-            by = f"{100 * one.excess[most]:+.1f} points"
+        if one.largest is not None:
+            most, by = one.largest[0], f"{100 * one.largest[1]:+.1f} points"
         p = "" if one.adjusted_p_value is None else p_value(one.adjusted_p_value)
         cells = [str(one.rater), f"{one.ratings:,}", agree]
         cells += [f"{one.shares[name]:.1%}" for name in columns]

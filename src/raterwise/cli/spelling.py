@@ -8,6 +8,7 @@ from raterwise.errors import argument_of
 
 OPTIONS = frozenset((
     "allow_unmatched", "class_names", "on_single", "on_unrated", "ratings_layout", "skip_bad",
+    "ignore_label",
     "ignore_case", "normalize", "percent", "loose_ids", "save_summary", "target_prevalence",
     "source_prevalence", "features_prefix", "logit_prefix", "prob_prefix", "rater_prefix",
     "count_prefix", "prob_columns", "rater_columns", "count_columns", "subgroup_metrics",
@@ -16,10 +17,12 @@ OPTIONS = frozenset((
     "finding_column",
 ))  # fmt: skip
 """Arguments of the library that are options here, wherever a message speaks of them."""
-OPTIONS_WITH_VALUES = frozenset(("axes", "delimiter", "duplicates", "encoding", "missing", "unit"))
+OPTIONS_WITH_VALUES = frozenset(
+    ("axes", "delimiter", "duplicates", "encoding", "missing", "unit", "values")
+)
 """Those that are also common words, and so must come with a value: delimiter=";"."""
 OPTIONS_IN_FRONT = frozenset((
-    "axes", "values", "bins", "boundary_mm", "budget", "cases", "checkpoint", "data", "delimiter",
+    "axes", "bins", "boundary_mm", "budget", "cases", "checkpoint", "data", "delimiter",
     "fractions", "level", "maps", "metrics", "num_classes", "options", "out", "per", "question",
     "raters", "ratings", "repeats", "resamples", "seed", "spacing", "subgroups", "threshold", "top",
     "unit",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -269,14 +270,24 @@ def _show_curves(console: Console, found: Sequence[MetricStability]) -> None:
 
 
 def _compared(found: Sequence[MetricStability]) -> list[str]:
-    """Say of each metric how much steadier it is with every rater's labels than with one's."""
-    moves = {(one.metric, one.raters): one.variation.mean for one in found}
+    """Say of each metric how much steadier it is with every rater's labels than with one's.
+
+    Not where the difference is within two standard errors of the simulation.
+    """
+    moves = {(one.metric, one.raters): one.variation for one in found}
+    repeats = found[0].curve.values.shape[1]
     told = []
     for metric in dict.fromkeys(one.metric for one in found):
-        every, one = moves.get((metric, EVERY)), moves.get((metric, ONE), 0.0)
-        if every is not None and one > 0:
-            change = every / one - 1
-            moved = f"{abs(change):.0%} {'steadier' if change < 0 else 'less steady'}"
-            title = find(metric).title
-            told.append(f"{title}: with every rater's labels {moved} than with one rater's.")
+        every, one = moves.get((metric, EVERY)), moves.get((metric, ONE))
+        if every is None or one is None or not one.mean > 0:
+            continue
+        title, change = find(metric).title, every.mean / one.mean - 1
+        if abs(every.mean - one.mean) <= 2 * math.hypot(every.std, one.std) / math.sqrt(repeats):
+            told.append(
+                f"{title}: {repeats} repeats cannot tell whether it is steadier with every "
+                "rater's labels than with one rater's."
+            )
+            continue
+        moved = f"{abs(change):.0%} {'steadier' if change < 0 else 'less steady'}"
+        told.append(f"{title}: with every rater's labels {moved} than with one rater's.")
     return told

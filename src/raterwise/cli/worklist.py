@@ -131,7 +131,8 @@ def worklist(
     elif out is not None:
         found.to_csv(out)
     if html is not None:
-        text = worklist_page(found, basis=cases.in_words(), origin=origin_of(inputs))
+        notes, origin = cases.table.notes, origin_of(inputs)
+        text = worklist_page(found, basis=cases.in_words(), notes=notes, origin=origin)
         write_text_atomically(html, text)
     if not quiet:
         _show(found, len(cases), cases, top, out)

@@ -177,10 +177,9 @@ def _about_confidences(facts: Facts) -> Iterator[str]:
     if found.looked_at < 2 or facts.images:
         return
     if found.high - found.low < TIED:
-        yield (
-            f"every confidence lies between {found.low:.4f} and {found.high:.4f}: they do not "
-            "separate the cases"
-        )
+        low, high = f"{found.low:.4f}", f"{found.high:.4f}"
+        where = f"is {low}" if low == high else f"lies between {low} and {high}"
+        yield f"every confidence {where}: they do not separate the cases"
         return
     value, share = found.most_frequent
     if share > 0.5:

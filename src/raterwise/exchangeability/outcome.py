@@ -10,6 +10,16 @@ from raterwise.brief import brief
 from raterwise.rules import p_in_words
 
 
+def largest_of(excess: Mapping[Any, float]) -> tuple[Any, float]:
+    """Return the class with the largest excess, either way; of two classes, the second.
+
+    >>> largest_of({"no": 0.2, "yes": -0.2}), largest_of({"a": 0.1, "b": 0.2, "c": -0.3})
+    (('yes', -0.2), ('c', -0.3))
+    """
+    classes = list(excess.items())
+    return classes[1] if len(classes) == 2 else max(classes, key=lambda item: abs(item[1]))
+
+
 @dataclass(frozen=True)
 class RaterDeviation:
     """How one rater compares with the other raters of the same cases.
@@ -59,10 +69,7 @@ class RaterDeviation:
     @property
     def largest(self) -> tuple[Hashable, float]:
         """The class this rater differs on most, and its excess; of two classes, the second."""
-        classes = list(self.excess.items())
-        if len(classes) == 2:
-            return classes[1]
-        return max(classes, key=lambda item: abs(item[1]))
+        return largest_of(self.excess)
 
     def __str__(self) -> str:
         if self.ratings == 0:

@@ -192,7 +192,8 @@ def calibration_slope(
     ------
     UndefinedMetricError
         If a threshold separates every yes of the raters from every no, so that no slope is best; if
-        all labels are of one class; or if a probability is 0 or 1 and `clip` is not given.
+        all labels are of one class, or all probabilities are the same; or if a probability is 0 or
+        1 and `clip` is not given.
 
     See Also
     --------

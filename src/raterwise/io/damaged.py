@@ -68,6 +68,11 @@ def read_json(path: str | PathLike[str], what: str) -> Any:
     file = Path(path)
     if (size := file.stat().st_size) > MOST_JSON:
         raise InvalidInputError(f"{path}: is not {what} ({size / 2**30:.1f} GiB are too many)")
+    if zipfile.is_zipfile(file):
+        raise InvalidInputError(
+            f"{path}: is not {what} (it is an archive, such as NPZ; raterwise merge makes results "
+            "of a summary)"
+        )
     try:
         content = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
         _check_depth(content)

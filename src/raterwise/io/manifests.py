@@ -89,7 +89,7 @@ class CaseFiles:
 def read_manifest(
     path: str | PathLike[str],
     delimiter: str | None = None,
-    values: Sequence[str] = (),
+    values: str | Sequence[str] = (),
     axes: str | None = None,
 ) -> list[CaseFiles]:
     r"""Read a manifest: the images listed in a table.
@@ -104,7 +104,7 @@ def read_manifest(
         The table.
     delimiter : str, default None
         Separator of the columns; by default it is recognised.
-    values : sequence of str, default ()
+    values : str or sequence of str, default ()
         Further columns whose values are kept, such as the scanner.
     axes : str, default None
         The order of the axes of arrays, such as "zyx", where the table does not tell it.
@@ -142,6 +142,7 @@ def read_manifest(
             f"the columns {', '.join(REQUIRED)}"
         )
     columns, *lines = _lines(file, delimiter) or [[]]
+    values = (values,) if isinstance(values, str) else values
     _check_columns(file, columns, bool(lines), values)
     found = []
     for i, line in enumerate(lines, start=1):
@@ -202,9 +203,10 @@ def _check_columns(file: Path, columns: Sequence[str], rows: bool, values: Seque
             )
     unknown = [name for name in columns if name not in (*KNOWN, *values)]
     if unknown:
+        kept = f' (remove it, or, if it says the sub-group: values="{unknown[0]}")'
         raise InvalidInputError(
             f"{file.name}: columns must be {', '.join(KNOWN)}; got {', '.join(unknown)}"
-            f"{did_you_mean(unknown[0], KNOWN)}"
+            f"{did_you_mean(unknown[0], KNOWN) or kept}"
         )
 
 

@@ -92,6 +92,11 @@ class NpzArrays:
     def get(self, key: str, *, ndim: tuple[int, ...] = (1,), rows: int | None = None) -> Array:
         """Return an array that must be there, of this many dimensions and rows."""
         if key not in self.arrays:
+            if "unit_cases" in self.unknown:
+                raise InvalidInputError(
+                    f"{self.name}: is a summary, which holds no case; raterwise merge makes "
+                    "results of it"
+                )
             others = ", ".join(f"{name!r}{_meant(name)}" for name in self.unknown[:20])
             raise InvalidInputError(
                 f"{self.name}: must hold an array {key!r}; it holds "

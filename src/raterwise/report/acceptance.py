@@ -10,7 +10,7 @@ from raterwise.curves import ThresholdCurve
 from raterwise.report import charts
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.sections import Charts, behind, figure, section
-from raterwise.report.words import level_of, number, percent, span, unit_of
+from raterwise.report.words import number, percent, shaded, span, unit_of
 from raterwise.results import Results
 
 TABLE_ROWS = 20
@@ -103,7 +103,7 @@ def _confusion(unit: str) -> Html:
 
 
 def _threshold_charts(results: Results, curve: ThresholdCurve, found: Charts) -> Html:
-    band = "" if curve.risk_low is None else f" Shaded: {level_of(results)} interval at each point."
+    band = shaded(results, drawn=curve.risk_low is not None)
     inside = _inside_curve(results)
     curves = {"": curve}
     if inside is not None:

@@ -122,11 +122,11 @@ def report_html(
         raise InvalidInputError("before, after: must be one of them; got both")
     made_with = versions or results.to_dict()["versions"]
     found = Charts()
-    models = {"model": results}
+    models, stage = {"model": results}, ""
     if before is not None:
-        models = {"before": before, "after": results}
+        models, stage = {"before": before, "after": results}, "Figures after recalibration. "
     elif after is not None:
-        models = {"before": results, "after": after}
+        models, stage = {"before": results, "after": after}, "Figures before recalibration. "
     content = [
         summary_of_findings(results) if results.findings else sections.summary(results),
         sections.reliability(results, found),
@@ -145,4 +145,4 @@ def report_html(
         method(results, made_with),
         provenance(results.provenance, made_with, results.data),
     ]
-    return page(title, classes_in_words(results.data), content, found)
+    return page(title, f"{stage}{classes_in_words(results.data)}", content, found)

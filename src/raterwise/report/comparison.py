@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
 from raterwise.curves import ThresholdCurve
 from raterwise.curves.clinical_tables import DecisionCurve
 from raterwise.io.files import write_text_atomically
@@ -27,6 +29,7 @@ from raterwise.report.words import (
     p_value,
     percent,
     same_on_these_cases,
+    shaded,
     warnings_by_model,
 )
 from raterwise.results import Estimate, Results
@@ -131,24 +134,32 @@ def _summary(comparison: Any, first: Results) -> Html:
         shares = comparison.ranking.get(metric)
         if shares:
             title = el("strong", f"{_estimate(comparison, metric).title}: ")
-            lines.append(el("li", title, _best_in_words(shares)))
+            lines.append(el("li", title, _best_in_words(shares, comparison, metric)))
     # Findings have no curve in common.
     judged = {name: results for name, results in comparison.models.items() if not results.findings}
     rests = el("p", f"Based on {basis(first.data)}.", class_="basis")
+    differ = differences_in_words(comparison)
+    told = el("p", el("strong", differ)) if differ else None
     return section(
         "verdict",
         "Verdict",
-        el("div", sections.verdicts(judged) if judged else None, rests, class_="panel"),
+        el("div", told, sections.verdicts(judged) if judged else None, rests, class_="panel"),
         [el("h3", "Which is the best?"), el("ul", lines)] if lines else None,
         sections.warned(*warnings_by_model(comparison.models)),
     )  # fmt: skip
 
 
-def _best_in_words(shares: Mapping[str, float]) -> str:
+def _best_in_words(shares: Mapping[str, float], comparison: Any, metric: str) -> str:
+    """Return who is best most often, with the p-value of the difference that is least clear."""
     names = best_of(shares)
-    if len(names) == 1:
-        return f"{names[0]} is the best in {percent(shares[names[0]])} of the resamples."
-    return f"{joined(names)} are equally often the best."
+    if len(names) > 1:
+        return f"{joined(names)} are equally often the best."
+    best = names[0]
+    against = [d.adjusted_p_value for d in comparison.differences
+               if d.metric == metric and best in (d.first, d.second)]  # fmt: skip
+    largest = "largest adjusted p" if len(against) > 1 else "adjusted p"
+    p = f" ({p_value(max(against), largest)})" if against else ""
+    return f"{best} is the best in {percent(shares[best])} of the resamples{p}."
 
 
 def _metrics(models: Mapping[str, Results]) -> Html:
@@ -184,8 +195,7 @@ def _differences(comparison: Any, first: Results) -> Html | None:
     if alike := same_on_these_cases(comparison):
         note += f" {alike}"
     shown = [_pair(comparison, pair, found, folded=len(pairs) > 1) for pair, found in pairs.items()]
-    told = el("p", el("strong", differences_in_words(comparison)))
-    return section("differences", "Do they differ?", told, el("p", note, class_="note"), shown)
+    return section("differences", "Do they differ?", el("p", note, class_="note"), shown)
 
 
 def _pair(
@@ -288,6 +298,8 @@ def _thresholds(models: Mapping[str, Results], found: Charts) -> Html | None:
     words = "; ".join(f"{name}: {area}" for name, area in areas)
     ccc = found.place("ccc-chart", charts.ccc(curves), f"CCC curves; area under each: {words}.")
     final = "; ".join(f"{name}: {percent(curve.risk[-1])}" for name, curve in curves.items())
+    first = next(iter(models.values()))
+    band = shaded(first, drawn=any(curve.risk_low is not None for curve in curves.values()))
     risk = found.place(
         "risk-chart",
         charts.risk_coverage(curves),
@@ -296,9 +308,9 @@ def _thresholds(models: Mapping[str, Results], found: Charts) -> Html | None:
     pair = el(
         "div",
         figure(ccc, "Confidence-classification characteristic (CCC): right predictions accepted, "
-               "against wrong ones that slip through.",
+               f"against wrong ones that slip through.{band}",
                data_table(("Model", "AUCCC"), areas, "Areas")),
-        figure(risk, "The more predictions are accepted, the more of them are wrong."),
+        figure(risk, f"The more predictions are accepted, the more of them are wrong.{band}"),
         class_="pair",
     )  # fmt: skip
     return section("thresholds", "Do they know when they are wrong?", pair)
@@ -330,6 +342,8 @@ def _acting(models: Mapping[str, Results], found: Charts) -> Html | None:
     )
     if first.raters is not None:
         told += " “One more rater” is acting on what another rater says, judged by the others."
+    bands = [curve.model.net_benefit.low for curve in curves.values()]
+    told += shaded(next(iter(models.values())), drawn=any(np.isfinite(b).any() for b in bands))
     half = round(len(first.thresholds) / 2) - 1
     words = "; ".join(f"{name}: {number(values[half])}" for name, values in benefits.items())
     words = f"Decision curves. Net benefit at {percent(first.thresholds[half])}: {words}."

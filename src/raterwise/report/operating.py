@@ -14,7 +14,7 @@ from raterwise.report.charts import shortened
 from raterwise.report.key_figures import asked_threshold
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.sections import Charts, behind, choice, figure, section
-from raterwise.report.words import level_of, number, percent, unit_of
+from raterwise.report.words import number, percent, shaded, unit_of
 from raterwise.results import Results
 
 MEASURES = {
@@ -158,7 +158,8 @@ def _drawn(
             f" “One more rater” means acting on what another rater of the {unit} says, judged by "
             "the others."
         )
-    told += f" Shaded: {level_of(results)} interval at each point."
+    bands = [c.model.net_benefit.low for c in curves.values()]
+    told += shaded(results, drawn=any(np.isfinite(low).any() for low in bands))
     words = "Decision curve: net benefit against the threshold. The table below has the numbers."
     area = results.get("auroc")
     known = area is not None and area.value is not None

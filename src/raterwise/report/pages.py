@@ -92,9 +92,14 @@ def agreement_page(
     class_names: Sequence[str],
     *,
     basis: str,
+    incomparable: str | None = None,
+    notes: Iterable[str] = (),
     origin: Origin,
 ) -> str:
-    """Return how far raters agree with one another, and what each of them says."""
+    """Return how far raters agree with one another, and what each of them says.
+
+    `incomparable` is why there is no test of whether they are interchangeable.
+    """
     rows = [
         (titles[name], "undefined" if e.value is None else number(e.value),
          "–" if e.low is None else f"{number(e.low)} to {number(e.high)}")
@@ -106,6 +111,8 @@ def agreement_page(
     parts: list[Any] = [coefficients, el("p", note, class_="note")]
     if agreement.test is not None:
         parts += [el("p", line) for line in interchangeable(agreement.test)]
+    elif incomparable is not None:
+        parts.append(el("p", incomparable))
     shown = section("agreement", "Do the raters agree?", parts)
     each = _each_rater(agreement, class_names) if agreement.raters else None
     known = [name for name, e in agreement.estimates.items() if e.value is not None]
@@ -113,7 +120,7 @@ def agreement_page(
     telling = sorted(known, key=lambda name: not name.endswith("_ordinal"))[:1]
     told = [f"{titles[name]}: {number(e.value, 2)}{bracketed(e, 2)}."
             for name in telling for e in [agreement.estimates[name]]]  # fmt: skip
-    content = [_first(told, basis, ()), shown, each, _origin(origin)]
+    content = [_first(told, basis, notes), shown, each, _origin(origin)]
     return page("How far do the raters agree?", "", content, Charts())
 
 
@@ -164,11 +171,11 @@ def _answers(posterior: Any, names: Sequence[str]) -> list[Html]:
     return told
 
 
-def worklist_page(found: Any, *, basis: str, origin: Origin) -> str:
+def worklist_page(found: Any, *, basis: str, notes: Iterable[str] = (), origin: Origin) -> str:
     """Return which cases need a second opinion first."""
     order = {"gain": "what one more label is worth", "disagreement": "predicted disagreement"}
     told = [f"{len(found):,} cases, ranked by {order[found.by]}."]
-    content = [_first(told, basis, ()), worklist(found, MOST_LISTED), _origin(origin)]
+    content = [_first(told, basis, notes), worklist(found, MOST_LISTED), _origin(origin)]
     return page("Worklist", "", content, Charts())
 
 
@@ -215,8 +222,7 @@ def _each_rater(agreement: Any, class_names: Sequence[str]) -> Html:
     header = ["Rater", "Ratings", "Agrees", *names, "Differs most on", "Adjusted p-value"]
     rows = []
     for one in sorted(agreement.raters, key=lambda rater: natural(rater.rater)):
-        most = max(one.excess, key=lambda k: abs(one.excess[k])) if one.excess else None
-        differs = "–" if most is None else by_points(most, one.excess[most])
+        differs = "–" if one.largest is None else by_points(*one.largest)
         rows.append(
             (one.rater, f"{one.ratings:,}",
              "–" if one.agreement is None else percent(one.agreement),

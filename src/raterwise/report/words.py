@@ -93,6 +93,11 @@ def level_of(results: Results) -> str:
     return f"{100 * results.options.get('level', 0.95):g}%"
 
 
+def shaded(results: Results, *, drawn: bool) -> str:
+    """Return what the caption of a chart says of its bands; nothing where none is drawn."""
+    return f" Shaded: {level_of(results)} interval at each point." if drawn else ""
+
+
 def signed(value: float) -> str:
     r"""Return a difference with its sign.
 

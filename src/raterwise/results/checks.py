@@ -49,6 +49,7 @@ def subgroup_of(content: Mapping[str, Any]) -> Subgroup:
 
 
 BESIDE_RESULTS = {
+    "calibrate": "; a report takes before_after.json in the place of results",
     "stability": "; a report shows it beside results: --stability",
     "worklist": "; a report shows the list beside results: --worklist, as CSV",
 }
@@ -62,7 +63,8 @@ def written_by_another(content: Any) -> str:
     """
     origin = content.get("provenance") if isinstance(content, Mapping) else None
     call = origin.get("call") if isinstance(origin, Mapping) else None
-    wrote = re.match(r"raterwise[ .](agreement|compare|plan|stability|worklist)\b", str(call))
+    commands = "agreement|calibrate|compare|plan|stability|worklist"
+    wrote = re.match(rf"raterwise[ .]({commands})\b", str(call))
     if wrote is None:
         return ""
     way = BESIDE_RESULTS.get(wrote[1], "")

@@ -201,10 +201,14 @@ class Voxels:
                 f"{where}: one-hot masks must mark one class; got {held}", argument="masks"
             )
         rule = f"labels must be classes 0 … {self.num_classes - 1}"
+        got, hint = self.raters[rater][voxel], ""
         if self.ignore_label is not None:
             rule += f" or the ignored {self.ignore_label}"
-        got = self.raters[rater][voxel]
-        return InvalidInputError(f"{where}: {rule}; got {got}", argument="masks")
+        elif set(np.unique(self.raters[rater]).tolist()) <= {0, got}:
+            hint = f" (where 0 and {got} are no and yes: store them as 0 and 1)"
+        else:
+            hint = f" (if it marks voxels that do not count: ignore_label={got})"
+        return InvalidInputError(f"{where}: {rule}; got {got}{hint}", argument="masks")
 
     def bad_probability(self, first: int, last: int, nth: int) -> InvalidInputError:
         """Return the error about the n-th voxel that is looked at among first … last - 1."""

@@ -306,9 +306,11 @@ def gather(
         if levels is not None:
             levels.skip()
         if not skip_bad:
-            raise InvalidInputError(
-                f"{image.why}; skip_bad=True leaves such images out", argument=image.argument
+            # What is wrong with an option is wrong with all images.
+            way = (
+                "" if image.argument == "num_classes" else "; skip_bad=True leaves such images out"
             )
+            raise InvalidInputError(f"{image.why}{way}", argument=image.argument)
         notes.append(f"left out: {image.why}")
         reduction.skipped += 1
     return notes
