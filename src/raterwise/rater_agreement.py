@@ -10,9 +10,12 @@ import numpy as np
 
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.evaluate import evaluate
+from raterwise.evaluation.warnings import about_arbitration
 from raterwise.exchangeability import ExchangeabilityTest, exchangeability_test
 from raterwise.labels import Labels
+from raterwise.predictions import Predictions
 from raterwise.results import Estimate
+from raterwise.summaries.facts import Facts
 from raterwise.types import Scale
 
 
@@ -46,6 +49,7 @@ class RaterAgreement:
     estimates: dict[str, Estimate]
     test: ExchangeabilityTest | None
     raters: tuple[RaterTendency, ...]
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
@@ -114,6 +118,7 @@ def rater_agreement(
         estimates,
         test,
         _tendencies(labels, test),
+        tuple(about_arbitration(Facts.counted(Predictions.of(nobody, used)))),
     )
 
 

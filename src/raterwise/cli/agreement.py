@@ -155,7 +155,7 @@ def _content(
         "file": file.name,
         "class_names": list(table.class_names),
         **content,
-        "warnings": list(table.ratings.notes),
+        "warnings": [*table.ratings.notes, *found.warnings],
         "options": asked,
         **origin_of([file]),
     }
@@ -186,7 +186,7 @@ def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:
         console.print(
             f"Left out: {counted_in_words(found.single, 'case')} with fewer than two ratings."
         )
-    print_warnings(table.ratings.notes, console)
+    print_warnings((*table.ratings.notes, *found.warnings), console)
     console.print(_exchangeable(found))
     if found.raters:
         print_table(_raters_table(table, found), console)

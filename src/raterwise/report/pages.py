@@ -113,7 +113,7 @@ def agreement_page(
     telling = sorted(known, key=lambda name: not name.endswith("_ordinal"))[:1]
     told = [f"{titles[name]}: {number(e.value, 2)}{bracketed(e, 2)}."
             for name in telling for e in [agreement.estimates[name]]]  # fmt: skip
-    content = [_first(told, basis, ()), shown, each, _origin(origin)]
+    content = [_first(told, basis, agreement.warnings), shown, each, _origin(origin)]
     return page("How far do the raters agree?", "", content, Charts())
 
 
