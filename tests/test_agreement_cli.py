@@ -208,3 +208,19 @@ def test_the_page_says_what_the_terminal_says(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     unnamed = "The file does not name the raters, so they cannot be compared."
     assert unnamed in done.output and unnamed in page.read_text(encoding="utf-8")
+
+
+def test_a_third_reader_who_decides_is_said(tmp_path: Path) -> None:
+    """The terminal, the file and the page say that figures on disagreement are wrong."""
+    rows = ["case,a,b,c"] + [f"{i},{i % 2},{i % 2}," for i in range(40)]
+    rows += [f"{i},{i % 2},{1 - i % 2},1" for i in range(40, 60)]
+    (tmp_path / "r.csv").write_text("\n".join(rows))
+    page, file = tmp_path / "r.html", tmp_path / "r.json"
+    done = run(
+        tmp_path / "r.csv", "--rater-columns", "a,b,c", "--html", str(page), "--out", str(file)
+    )
+    said = "labels differ in 20 of the 20 cases with three labels and in 0 of the 40 with two"
+    assert said in " ".join(done.output.split())
+    assert said.removeprefix("l") in page.read_text()
+    assert any(one.startswith(said) for one in json.loads(file.read_text())["warnings"])
+    assert "asked only where the others differ" in page.read_text()

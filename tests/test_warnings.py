@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import raterwise as rw
+from raterwise.cli import app
 from raterwise.datasets import load_lidc_malignancy
 from raterwise.evaluate import evaluate_predictions, predictions_of
 from raterwise.evaluation.request import Request
 from raterwise.inference.settings import Settings
+from raterwise.predictions import Predictions
+from raterwise.summaries.facts import Facts
 from strategies import ordinary
 
 
@@ -236,3 +244,49 @@ def test_one_rater_of_two_has_nobody_to_disagree_with(unit: str) -> None:
             f"no interval for Epistemic loss: without one of the {of} it has no value"
             in found.warnings
         )
+
+
+def arbitrated(disputed: int, settled: int = 0) -> np.ndarray:
+    """Return forty agreeing pairs, disputed pairs with a third label, and others with a third."""
+    said = [[k, k, -1] for k in (0, 1) * 20] + [[k, 1 - k, 1] for k in (0, 1) * disputed][:disputed]
+    return np.array(said + [[0, 0, 0]] * settled)
+
+
+def test_a_third_rater_who_decides_is_noticed(tmp_path: Path) -> None:
+    """Two readers and a third where they differ; counted by hand, in memory and in a stream."""
+    about = "labels differ in 12 of the 12 cases with three labels and in 0 of the 40 with two"
+    ratings = arbitrated(12)
+    labels = rw.Labels.from_ratings(ratings, num_classes=2)
+    probs = np.linspace(0.1, 0.9, len(labels))
+    assert any(one.startswith(about) for one in told(probs, labels, "brier"))
+    path, saved, merged = (tmp_path / name for name in ("t.parquet", "s.npz", "s.json"))
+    said = dict(zip("abc", ratings.T, strict=True))
+    pq.write_table(pa.table({"prob_1": probs, **said}), path, row_group_size=20)
+    streamed = rw.evaluate_stream(
+        path,
+        "brier",
+        resamples=0,
+        rater_columns=["a", "b", "c"],
+        missing=["-1"],
+        save_summary=saved,
+    )
+    assert any(one.startswith(about) for one in streamed.warnings)
+    done = CliRunner().invoke(app, ["merge", str(saved), "--resamples", "0", "--out", str(merged)])
+    assert done.exit_code == 0 and any(
+        one.startswith(about) for one in json.loads(merged.read_text())["warnings"]
+    )
+    for other in (arbitrated(11), arbitrated(12, settled=1)):
+        labels = rw.Labels.from_ratings(other, num_classes=2)
+        assert "labels differ" not in " ".join(told([0.5] * len(other), labels))
+
+
+def test_readers_chosen_beforehand_decide_nothing() -> None:
+    """A third label of some cases, or of the hardest, asked for whatever the others say."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        q = rng.beta(0.3, 0.3, 200)
+        said = (rng.random((200, 3)) < q[:, None]).astype(int)
+        said[abs(q - 0.5) > 0.2 if seed % 2 else rng.random(200) < 0.6, 2] = -1
+        labels = rw.Labels.from_ratings(said, num_classes=2)
+        assert not Facts.counted(Predictions.of(q, labels)).arbitrated
+        assert not rw.exchangeability_test(labels, permutations=19).arbiters

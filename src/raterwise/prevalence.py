@@ -200,7 +200,7 @@ def in_use(
         moved, kept=kept[rows], dropped=predictions.dropped, notes=predictions.notes,
         left_out=predictions.left_out, sources=predictions.sources,
         case_raters=labels.num_raters[rows].astype(np.int64),
-        groups_are_cases=groups is None,
+        groups_are_cases=groups is None, class_weights=prior.ratios,
     )  # fmt: skip
     return moved, rows
 

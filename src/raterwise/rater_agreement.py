@@ -10,10 +10,13 @@ import numpy as np
 
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.evaluate import evaluate
+from raterwise.evaluation.warnings import about_arbitration
 from raterwise.exchangeability import ExchangeabilityTest, exchangeability_test
 from raterwise.exchangeability.outcome import largest_of
 from raterwise.labels import Labels
+from raterwise.predictions import Predictions
 from raterwise.results import Estimate
+from raterwise.summaries.facts import Facts
 from raterwise.types import Scale
 
 
@@ -52,6 +55,7 @@ class RaterAgreement:
     estimates: dict[str, Estimate]
     test: ExchangeabilityTest | None
     raters: tuple[RaterTendency, ...]
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
@@ -120,6 +124,7 @@ def rater_agreement(
         estimates,
         test,
         _tendencies(labels, test),
+        tuple(about_arbitration(Facts.counted(Predictions.of(nobody, used)))),
     )
 
 

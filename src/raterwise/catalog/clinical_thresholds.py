@@ -85,7 +85,8 @@ ROWS = (
         "Of the labels of cases that test positive, the share of the positive class.",
         "higher", "Vecchio 1966",
         plan=recipes.at_threshold, formula=operating.ppv,
-        options=ELSEWHERE, shape="proportion", denominator=_above, bounds=common.UNIT,
+        options=ELSEWHERE, shape="proportion", hits="positive", denominator=_above,
+        bounds=common.UNIT,
         undefined="no case tests positive", in_all=False,
     ),
     Metric(
@@ -93,7 +94,8 @@ ROWS = (
         "Of the labels of cases that test negative, the share of other classes.",
         "higher", "Vecchio 1966",
         plan=recipes.at_threshold, formula=operating.npv,
-        options=ELSEWHERE, shape="proportion", denominator=_below, bounds=common.UNIT,
+        options=ELSEWHERE, shape="proportion", hits="others", denominator=_below,
+        bounds=common.UNIT,
         undefined="no case tests negative", in_all=False,
     ),
     Metric(
@@ -101,7 +103,7 @@ ROWS = (
         "Harmonic mean of sensitivity and positive predictive value.",
         "higher", "van Rijsbergen 1979",
         plan=recipes.at_threshold, formula=operating.f1, options=AT, shape="proportion",
-        denominator=_positive_or_above, bounds=common.UNIT,
+        hits="any", denominator=_positive_or_above, bounds=common.UNIT,
         undefined="no case tests positive, and no rater chose the positive class", in_all=False,
     ),
     Metric(

@@ -102,6 +102,8 @@ class Metric:
     to case, so that leaving one out says nothing)."""
     denominator: Callable[[Any, Options], NDArray[Any]] | None = None
     """Of a ratio: what it is divided by, from a table with leading axes; the weight by default."""
+    hits: Literal["", "any", "positive", "others"] = ""
+    """Of a proportion: whose labels count as hits, where a miss may be of another class."""
     counts_positives: bool = False
     """Where nothing varies, positives were seen and not cases, as of an average precision."""
     parts: Callable[..., tuple[tuple[NDArray[Any], float], tuple[NDArray[Any], float]]] | None = (

@@ -16,7 +16,7 @@ ROWS = (
         "higher", "LH section 7",
         plan=recipes.binned("top_label", "case"), formula=proper.mean_hit, options={"per": "case"},
         label_loss=recipes.hit_of_label, tags=frozenset({"by_level"}),
-        shape="proportion", bounds=common.UNIT,
+        shape="proportion", hits="any", bounds=common.UNIT,
         headline=(None, 1),
     ),
     Metric(
@@ -54,7 +54,7 @@ ROWS = (
         "How often the predicted class is the one that most raters chose.",
         "higher", "LH section 7, \"Acc\"",
         plan=recipes.per_case("majority"), formula=proper.mean_hit,
-        in_all=False, shape="proportion", bounds=common.UNIT,
+        in_all=False, shape="proportion", hits="any", bounds=common.UNIT,
     ),
     Metric(
         "ranked_log_score", "Ranked log score", "Proper scores",

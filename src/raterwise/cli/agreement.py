@@ -136,7 +136,7 @@ def agreement(
             table.class_names,
             basis=_facts(table, found),
             incomparable=None if found.test is not None else _exchangeable(found),
-            notes=(*_left_out(found), *table.ratings.notes),
+            notes=(*_left_out(found), *table.ratings.notes, *found.warnings),
             origin=origin_of([ratings]),
         )
         write_text_atomically(files.html, text)
@@ -157,7 +157,7 @@ def _content(
         "file": file.name,
         "class_names": list(table.class_names),
         **content,
-        "warnings": list(table.ratings.notes),
+        "warnings": [*table.ratings.notes, *found.warnings],
         "options": asked,
         **origin_of([file]),
     }
@@ -186,7 +186,7 @@ def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:
         console.print("The classes have no known order: --class-names a,b,c adds the ordinal α.")
     for line in _left_out(found):
         console.print(f"{line}.")
-    print_warnings(table.ratings.notes, console)
+    print_warnings((*table.ratings.notes, *found.warnings), console)
     console.print(_exchangeable(found))
     if found.raters:
         print_table(_raters_table(table, found), console)

@@ -197,7 +197,10 @@ def verdict_on(judged: Judged, names: tuple[str, ...] | None = None) -> dict[str
     patients = None
     if facts.grouped:
         patients = facts.images if facts.patients is None else facts.patients.number
-    about = About(facts.classes, names or facts.class_names, facts.fewest, facts.most, patients)
+    about = About(
+        facts.classes, names or facts.class_names, facts.fewest, facts.most, patients,
+        by_class=facts.given is not None,
+    )  # fmt: skip
     sums = judged.digest.summaries[plans[0]]
     found = judge_sums(
         sums, about, request.shared.get("per", "annotation"),

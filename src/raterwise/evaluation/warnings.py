@@ -151,6 +151,18 @@ def _about_raters(facts: Facts) -> Iterator[str]:
         )  # fmt: skip
         some = f"{told.under_two:,} of {told.cases:,} {what}"
         yield f"{some} {have} nothing about how far raters disagree"
+    yield from about_arbitration(facts, what)
+
+
+def about_arbitration(facts: Facts, what: str = "cases") -> Iterator[str]:
+    """Yield what to know where a third rater seems to have been asked to decide."""
+    if facts.arbitrated:
+        yield (
+            f"labels differ in {facts.divided_threes:,} of the {facts.threes:,} {what} with three "
+            f"labels and in {facts.divided_twos:,} of the {facts.twos:,} with two, as if a third "
+            "rater had been asked where two differed: figures on disagreement and epistemic loss "
+            "are then wrong, and others may be off by some points. Leave out the deciding labels"
+        )
 
 
 def _about_classes(facts: Facts, asked: Asked) -> Iterator[str]:

@@ -113,6 +113,8 @@ class ExchangeabilityTest:
     rest_p_value : float or None
         The p-value of the other raters together without the most deviant one; None if no rater
         stands out, or if fewer than three can be tested.
+    arbiters : tuple
+        Raters who seem to have been asked only where the others differ. They are not compared.
 
     See Also
     --------
@@ -139,6 +141,7 @@ class ExchangeabilityTest:
     patients: int | None = None
     uneven_patients: int = 0
     rest_p_value: float | None = None
+    arbiters: tuple[Hashable, ...] = ()
 
     @property
     def breaking(self) -> tuple[Hashable, ...]:
@@ -174,17 +177,34 @@ class ExchangeabilityTest:
             f"The raters {verdict} ({p_in_words(self.p_value)}; their labels differ on "
             f"{self.divided_cases:,} of {self.cases:,} shared cases{of})."
         ]
-        if not differ:
-            return lines[0]
-        named = self._named()
-        lines += [str(rater) for rater in named] or ["No single rater stands out."]
+        named = self._named() if differ else []
+        if differ:
+            lines += [str(rater) for rater in named] or ["No single rater stands out."]
         if named and self.rest_p_value is not None:
             rest = "still differ" if self.rest_p_value <= self.significance else "look alike"
             lines.append(
                 f"Without rater {named[0].rater_id!r} the others {rest} "
                 f"({p_in_words(self.rest_p_value)})."
             )
-        return "\n".join(lines)
+        return "\n".join((*lines, *self.left_out()))
+
+    def left_out(self) -> list[str]:
+        """Return a sentence for each rater who is not compared.
+
+        Returns
+        -------
+        list of str
+            Empty where all raters are compared.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> ratings = [[0, 0, -1], [1, 1, -1], [0, 1, 1], [1, 0, 1]] * 20
+        >>> rw.exchangeability_test(rw.Labels.from_ratings(ratings, num_classes=2)).left_out()
+        ['Rater 2 seems to have been asked only where the others differ, and is not compared.']
+        """
+        why = "seems to have been asked only where the others differ, and is not compared."
+        return [f"Rater {rater!r} {why}" for rater in self.arbiters]
 
     def __str__(self) -> str:
         return self.summary()
@@ -208,7 +228,8 @@ class ExchangeabilityTest:
         for rater in content["raters"]:
             rater["rater_id"] = str(rater["rater_id"])
             rater["excess"] = {str(name): value for name, value in rater["excess"].items()}
-        return {**content, "raters": list(content["raters"])}
+        arbiters = [str(rater_id) for rater_id in self.arbiters]
+        return {**content, "raters": list(content["raters"]), "arbiters": arbiters}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -234,4 +255,5 @@ class ExchangeabilityTest:
         """
         raters = tuple(RaterDeviation(**rater) for rater in content["raters"])
         renamed = {"significance" if key == "level" else key: v for key, v in content.items()}
-        return cls(**{**renamed, "raters": raters})
+        arbiters = tuple(content.get("arbiters", ()))
+        return cls(**{**renamed, "raters": raters, "arbiters": arbiters})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from raterwise.exchangeability.permutations import (
 from raterwise.labels import Labels, Ratings
 from raterwise.predictions.checks import patient_codes
 from raterwise.rules import between_zero_and_one, positive_integer
+from raterwise.summaries.facts import asked_to_decide
 from raterwise.types import Integers
 
 
@@ -93,6 +95,11 @@ def exchangeability_test(
     raters together: nobody stands out from a panel that looks interchangeable. A rater with one
     patient (or case) to compare cannot be judged (p = 1).
 
+    **Arbiters.** A rater who was asked only where the others differ always sides with some of them,
+    as no rater chosen beforehand does. Where at least 95% of the cases that a rater shares with two
+    others divide these, and at most 5% of their other cases do (12 cases of each kind at least),
+    the rater is left out and named in `arbiters`.
+
     One rater who differs from all makes the others differ from the rest, in the other direction
     and by less. `rest_p_value` says whether they still differ when the most deviant is left out.
 
@@ -123,7 +130,7 @@ def exchangeability_test(
     permutations = positive_integer("permutations", permutations)
     seed = positive_integer("seed", seed, least=0)
     _check_significance(significance, permutations)
-    ratings = _shared_ratings(labels)
+    ratings, arbiters = _without_arbiters(_shared_ratings(labels), len(labels), labels.num_classes)
     codes, _ = patient_codes(groups, len(labels))
     patient = np.arange(len(labels)) if codes is None else codes
     seeds = np.random.default_rng(seed).integers(2**64, size=permutations, dtype=np.uint64)
@@ -135,7 +142,8 @@ def exchangeability_test(
     adjusted = np.maximum(step_down(scaled_permuted, scaled), p_value)
     single = at_least_as_large(scaled_permuted, scaled)
     shared = np.unique(ratings.case)
-    divided = labels.counts[shared].max(axis=1) < labels.num_raters[shared]
+    said = _counts(ratings, len(labels), labels.num_classes)[shared]
+    divided = said.max(axis=1) < said.sum(axis=1)
     test = ExchangeabilityTest(
         float(comparison.overall(observed)),
         p_value,
@@ -146,12 +154,46 @@ def exchangeability_test(
         divided_cases=int(divided.sum()),
         patients=None if codes is None else len(np.unique(patient[shared])),
         uneven_patients=len(np.unique(comparison.flip[comparison.flip > 0])),
+        arbiters=arbiters,
     )
     if not test.breaking or comparison.informative.sum() < 3:
         return test
     most_deviant = ratings.rater_ids.index(test.breaking[0])
     rest = _without(ratings, most_deviant, patient, labels.num_classes, seeds)
     return replace(test, rest_p_value=rest)
+
+
+def _without_arbiters(
+    ratings: Ratings, cases: int, classes: int
+) -> tuple[Ratings, tuple[Hashable, ...]]:
+    """Return the ratings without raters who were asked only where the others differ, and these."""
+    said, raters = _counts(ratings, cases, classes), len(ratings.rater_ids)
+    others = said[ratings.case]
+    others[np.arange(len(others)), ratings.label] -= 1
+
+    def of_each(which: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return np.bincount(ratings.rater[which], minlength=raters)
+
+    all_divided = said.max(axis=1, initial=0) < said.sum(axis=1)
+    shared = said.sum(axis=1) > 1
+    asked = others.sum(axis=1) > 1
+    divided = asked & (others.max(axis=1, initial=0) < others.sum(axis=1))
+    numbers = zip(
+        of_each(divided),
+        of_each(asked),
+        all_divided.sum() - of_each(all_divided[ratings.case]),
+        shared.sum() - of_each(shared[ratings.case]),
+        strict=True,
+    )
+    found = [rater for rater, each in enumerate(numbers) if asked_to_decide(*map(int, each))]
+    rest = _of_two_raters(_chosen(ratings, ~np.isin(ratings.rater, found)), cases)
+    return rest, tuple(ratings.rater_ids[rater] for rater in found)
+
+
+def _counts(ratings: Ratings, cases: int, classes: int) -> NDArray[np.int64]:
+    counts = np.zeros((cases, classes), np.int64)
+    np.add.at(counts, (ratings.case, ratings.label), 1)
+    return counts
 
 
 def _compare(ratings: Ratings, patient: Integers, classes: int) -> Comparison:

@@ -32,10 +32,12 @@ from raterwise.inference.p_values import tested
 from raterwise.inference.settings import Settings
 from raterwise.inference.small_samples import (
     loss_interval,
+    predictive_interval,
     proportion_interval,
     ratio_interval,
     separation_interval,
     signed_loss_interval,
+    weighted_share_interval,
 )
 from raterwise.results import Estimate
 from raterwise.types import FloatArray, Options
@@ -274,7 +276,33 @@ def _ends(
     if row.shape == "loss":
         each = [m.step() for m in measures]
         steps = {k: float(np.mean([step[k] for step in each])) for k in each[0]}
+    if row.shape == "proportion" and len(measures) == 1 and first.channels == 1:
+        return _of_share(found, first)
     return _ends_of_mean(row.shape, found, level, steps, _within(first)[1])
+
+
+def _of_share(found: Linearised, measure: Measure) -> tuple[float, float]:
+    """Return the interval of a share; what a label weighs may follow from its class."""
+    row, own, level = measure.row, measure.own, measure.pass_.settings.level
+    facts, given = measure.pass_.facts, measure.pass_.facts.given
+    weights = () if given is None else given.class_weights
+    if row.hits == "any" and given is not None and weights:
+        each = max(weights) * facts.weight / given.cases
+        return weighted_share_interval(found, each / float(_sizes([measure]).sum()), level)
+    elsewhere = own.get("prevalence")
+    if row.hits not in ("positive", "others") or not (weights or elsewhere is not None):
+        return proportion_interval(found, level)
+    table, positive = measure.table, own.get("positive")
+    k = len(weights) - 1 if positive is None else positive
+    others = [w for i, w in enumerate(weights) if i != k]
+    times = weights[k] / max(others) if weights else 1.0
+    if elsewhere is not None:
+        positives = float(table.positive.sum())
+        negatives = float(table.weight.sum()) - positives
+        times *= elsewhere / (1 - elsewhere) * negatives / positives
+    tested = measure.tested_sizes()
+    found = replace(found, worth=float(tested.sum() ** 2 / (tested**2).sum()))
+    return predictive_interval(found, times if row.hits == "positive" else 1 / times, level)
 
 
 def _of_separation(

@@ -298,12 +298,14 @@ def simulated_p_values(
     seed: int,
     *,
     as_labels: bool = True,
+    by_class: bool = False,
 ) -> FloatArray:
     """Return (simulations, statistics): the p-values that calibrated models get by chance.
 
     In every cell of a channel labels are drawn from its mean probability, as many as would vary as
     much as those that there are. Sums of many labels are drawn as correlated normal ones, and all
-    of them unless `as_labels`.
+    of them unless `as_labels`. Labels that weigh what their class does (`by_class`) are skewed
+    otherwise: the sum of a cell is drawn from the gamma distribution of its moments.
     """
     random = np.random.default_rng([seed, 7])
     variance, skewness = evidence.moments.at(evidence.agreement)
@@ -313,7 +315,8 @@ def simulated_p_values(
         begin = own.stop
         drawn = None
         if as_labels and len(channel.statistics) > 1:
-            drawn = _labels(table, channel, evidence.agreement, random, simulations)
+            draw = _skewed if by_class else _labels
+            drawn = draw(table, channel, evidence.agreement, random, simulations)
         if drawn is None:
             drawn = _normal(table, channel, evidence.agreement, random, simulations)
             found.append(two_sided(drawn / np.sqrt(variance[own]), np.zeros(1)))
@@ -365,6 +368,24 @@ def _labels(
     # As many labels as are needed is no whole number: what is missing of the variance is put back.
     scale = np.sqrt(variance * number / spread)
     return np.asarray(((positive / number - z) * scale) @ f[:, held].T)
+
+
+def _skewed(
+    table: DeviationTable,
+    channel: Channel,
+    agreement: float,
+    random: np.random.Generator,
+    simulations: int,
+) -> FloatArray:
+    """Return (simulations, statistics) of one channel, of cells with their skewness."""
+    place, f = channel.place, channel.coefficients
+    variance = _variances(table, place, agreement)
+    held = variance > 0
+    root = np.sqrt(variance[held])
+    skewness = table.third[place][held] / root**3
+    shape = 4 / np.maximum(np.abs(skewness), 0.01) ** 2
+    drawn = random.standard_gamma(shape, (simulations, len(shape)))
+    return np.asarray(((drawn - shape) / np.sqrt(shape) * np.sign(skewness) * root) @ f[:, held].T)
 
 
 def adjusted_p_values(p: FloatArray, by_chance: FloatArray) -> FloatArray:

@@ -244,6 +244,12 @@ class Measure:
         sizes = self.pass_.digest.unit_cases if sums is None else sums(1)
         return np.asarray(sizes, dtype=np.float64)
 
+    def tested_sizes(self) -> FloatArray:
+        """How much each unit weighs among those a predictive value is of, at their prevalence."""
+        assert self.row.denominator is not None
+        here = {**self.own, "prevalence": None}
+        return np.asarray(self.row.denominator(BinTable(self._per_unit.sums), here), np.float64)
+
     @property
     def unit_positives(self) -> FloatArray:
         """How much each unit has of the positive class."""

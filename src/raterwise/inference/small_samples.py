@@ -77,6 +77,48 @@ def proportion_interval(found: Linearised, level: float = 0.95) -> Ends:
     return low, high
 
 
+def predictive_interval(found: Linearised, times: float, level: float = 0.95) -> Ends:
+    """Return the interval of a share in which a hit weighs `times` as much as a miss.
+
+    Where cases are sampled by their class, as of a predictive value at the prevalence of use, a
+    heavy miss that was not seen is not in the standard error. The odds of the share are `times`
+    those of the sample, whose share has the interval of a proportion.
+
+    >>> from raterwise.inference.jackknife import linearise
+    >>> low, high = predictive_interval(linearise(1.0, [1.0] * 30), 0.1)  # odds 7.64 of the sample
+    >>> round(low, 3), high
+    (0.433, 1.0)
+    """
+    share = min(max(found.value, 0.0), 1.0)
+    sample = _at_odds(share, 1 / times)
+    slope = sample * (1 - sample) / (share * (1 - share)) if 0 < share < 1 else 1.0
+    seen = replace(found, value=sample, error=found.error * slope)
+    low, high = proportion_interval(seen, level)
+    return _at_odds(low, times), _at_odds(high, times)
+
+
+def _at_odds(share: float, times: float) -> float:
+    return share * times / (1 - share + share * times)
+
+
+def weighted_share_interval(found: Linearised, heaviest: float, level: float = 0.95) -> Ends:
+    """Return the interval of a share of cases that weigh what their class does.
+
+    That of a proportion, but the lower end allows for one more miss, of the heaviest class: its
+    part of all the weight is `heaviest`. It is the gamma interval that Fay and Feuer (1997) give
+    of rates with known weights.
+
+    >>> from raterwise.inference.jackknife import linearise
+    >>> low, high = weighted_share_interval(linearise(1.0, [1.0] * 30), 0.1)
+    >>> round(low, 3), high  # 1 - 3.689 / 10
+    (0.631, 1.0)
+    """
+    low, high = proportion_interval(found, level)
+    t = student_quantile(found, level) / normal_quantile(level)
+    missed, variance = max(1 - found.value, 0.0) + heaviest, (found.error * t) ** 2 + heaviest**2
+    return min(low, max(1 - _gamma(missed, variance, (1 + level) / 2), 0.0)), high
+
+
 def gap_interval(found: Linearised, predicted: float, level: float = 0.95) -> Ends:
     """Return the interval of |predicted − θ|, the overall gap of a model's mean probability.
 

@@ -120,6 +120,8 @@ class About:
     most: int
     patients: int | None = None
     """How many, where cases of one patient go together; images are patients to their voxels."""
+    by_class: bool = False
+    """Whether every label weighs what its class does."""
 
     def name(self, channel: int) -> str:
         """Return what a channel is called."""
@@ -167,7 +169,9 @@ class _Asked:
         channels = channels_of(table, self.about.classes)
         evidence = Evidence.of(table, channels, patients=self.about.patients)
         p = evidence.p_values()
-        chance = simulated_p_values(table, channels, evidence, self.simulations, self.seed)
+        chance = simulated_p_values(
+            table, channels, evidence, self.simulations, self.seed, by_class=self.about.by_class
+        )
         adjusted, t = adjusted_p_values(p, chance), evidence.standardised
         several = per == "annotation" and self.about.fewest != self.about.most
         scope = ", counting every rating" if several else ""

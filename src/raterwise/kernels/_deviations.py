@@ -49,6 +49,40 @@ def _variance(z: float, cell: int, last: int) -> tuple[float, float]:
 
 
 @njit(inline="always")
+def _sums_of_classes(probs: Array, weights: Array) -> tuple[float, float, float, float]:
+    """Return Σ p / ω, Σ p ω, Σ p ω² and Σ ω of a case, with the weights ω of the classes."""
+    inverse = heavy = squares = total = 0.0
+    for k in range(len(weights)):
+        p, weight = float(probs[k]), weights[k]
+        inverse += p / weight
+        heavy += p * weight
+        squares += p * weight * weight
+        total += weight
+    return inverse, heavy, squares, total
+
+
+@njit(inline="always")
+def _sampled(
+    z: float, own: float, sums: tuple[float, float, float, float], classes: int, cell: int,
+    last: int,
+) -> tuple[float, float]:  # fmt: skip
+    """Return variance and third moment of a label that weighs what its class does.
+
+    Cases of class y were kept with a probability of 1 / ω_y. Of one that was kept the label is y
+    with probability (p_y / ω_y) / Σ p / ω, and its deviation counts ω_y. `own` is ω of the event.
+    """
+    inverse, heavy, squares, total = sums
+    if cell == 0:
+        return own / inverse, own * own / inverse
+    if cell == last:  # the others are as likely as one another, for all that is known
+        other = (total - own) / (classes - 1)
+        return own * other, own * other * other
+    others, cubes = max(heavy - z * own, 0.0), max(squares - z * own * own, 0.0)
+    v = z * (1.0 - z) ** 2 * own + z * z * others
+    return v / inverse, (z * (1.0 - z) ** 3 * own * own - z * z * z * cubes) / inverse
+
+
+@njit(inline="always")
 def _add(
     z: float, mu: float, gap: float, within: float, v: float, t: float, w: float, n: float,
     at: Array,
@@ -90,22 +124,29 @@ def _add_to_unit(gap: float, v: float, w: float, n: float, at: Array) -> None:
 
 @njit(nogil=True, cache=True)
 def add_deviations(
-    probs: Array, predicted: Array, counts: Array, weights: Array, unit: Array, named: int,
-    edges: Array, places: Array, table: Array, units: Array,
+    probs: Array, predicted: Array, counts: Array, weights: Array, of_classes: Array, unit: Array,
+    named: int, edges: Array, places: Array, table: Array, units: Array,
 ) -> None:  # fmt: skip
     """Add cases with label histograms (n, K) to `table` (channels, cells, FIELDS).
 
     The channels are class 1 of two, or the first `named` classes, the predicted one, and all at
-    once. `weights` may be empty: all are 1. `unit` (n,) may be empty: then `units` is not touched.
+    once. `weights` may be empty: all are 1. `of_classes` (K,) may be empty; otherwise every case
+    has one label, and the weight of its class is a factor of its own. `unit` (n,) may be empty:
+    then `units` is not touched.
     """
     rows, classes = probs.shape
     last = len(edges) + 1
-    weighted, by_unit = weights.size > 0, unit.size > 0
+    weighted, by_unit, sampled = weights.size > 0, unit.size > 0, of_classes.size > 0
+    kept = (1.0, 1.0, 1.0, 1.0)
     for i in range(rows):
-        w = weights[i] if weighted else 1.0
+        w, own = weights[i] if weighted else 1.0, 1.0
         n = 0.0
         for k in range(classes):
             n += counts[i, k]
+            if sampled and counts[i, k] > 0:
+                own = of_classes[k]
+        if sampled:
+            kept = _sums_of_classes(probs[i], of_classes)
         u = unit[i] % len(units) if by_unit else 0
         events = 1 if classes == 2 else named + 1
         for c in range(events):
@@ -113,6 +154,9 @@ def add_deviations(
             z, mu = float(probs[i, k]), counts[i, k] / n
             cell = _cell(z, edges, places)
             v, t = _variance(z, cell, last)
+            if sampled:
+                v, t = _sampled(z, of_classes[k], kept, classes, cell, last)
+                v, t = v / own**2, t / own**3
             _add(z, mu, mu - z, mu * (1.0 - mu), v, t, w, n, table[c, cell])
             if by_unit:
                 _add_to_unit(mu - z, v, w, n, units[u, c, cell])
@@ -125,9 +169,16 @@ def add_deviations(
             mu += p * share
             cube += p * p * p
             within += share * p * p
-        for k in range(classes):
-            square += float(probs[i, k]) * (float(probs[i, k]) - z) ** 3
         v = max(cube - z * z, 0.0)
+        if sampled:
+            v = 0.0
+        for k in range(classes):
+            p, times = float(probs[i, k]), 1.0
+            if sampled:
+                times = of_classes[k] / own / own / kept[0]
+                v += times * p * (p - z) ** 2
+                times *= of_classes[k] / own
+            square += times * p * (p - z) ** 3
         _add(z, mu, mu - z, within - mu * mu, v, square, w, n, table[events, 1])
         if by_unit:
             _add_to_unit(mu - z, v, w, n, units[u, events, 1])

@@ -83,6 +83,8 @@ class Predictions:
         `kept` says which case a row belongs to.
     groups_are_cases : bool, default False
         Whether `groups` only keeps the rows of a case together, because no patients were named.
+    class_weights : ndarray of shape (K,), default None
+        If cases are weighted by the class of their label: the weight of each class.
     columns : tuple of str, default ()
         The names of the probability columns in a data frame.
 
@@ -117,6 +119,7 @@ class Predictions:
     draws: Draws | None = None
     case_raters: NDArray[np.int64] | None = None
     groups_are_cases: bool = False
+    class_weights: FloatArray | None = None
     columns: tuple[str, ...] = ()
 
     @staticmethod
@@ -384,6 +387,7 @@ class Predictions:
             rounding=self.rounding,
             own_confidence=None if self.confidence is None else self.confidence[start:stop],
             draws=None if self.draws is None else self.draws[start:stop],
+            class_weights=self.class_weights,
         )
 
     def _case_values(self, start: int, stop: int) -> Mapping[str, FloatArray]:

@@ -45,6 +45,8 @@ class Rows:
     """(n,): what ranks the cases, where it is not the largest probability."""
     draws: Draws | None = None
     """What several draws say of the predicted class."""
+    class_weights: FloatArray | None = None
+    """(K,): of `weights`, the part that is the label's class's; None where classes weigh alike."""
 
     def with_raters(self, least: int) -> Rows:
         """Return the cases that at least `least` raters labelled."""
@@ -60,10 +62,11 @@ class Rows:
         chosen: dict[str, Any] = {
             name: None if (value := getattr(self, name)) is None else value[rows]
             for name in self.__dataclass_fields__
-            if name not in ("start", "case_values", "rounding")
+            if name not in ("start", "case_values", "rounding", "class_weights")
         }
         values = {name: value[rows] for name, value in self.case_values.items()}
-        taken = Rows(**chosen, start=self.start, case_values=values, rounding=self.rounding)
+        whole = {name: getattr(self, name) for name in ("start", "rounding", "class_weights")}
+        taken = Rows(**chosen, **whole, case_values=values)
         return taken if units is None else replace(taken, units=units)
 
 

@@ -52,7 +52,7 @@ def interchangeable(test: Any) -> list[str]:
     )
     p = p_value(test.p_value, "p")
     if test.p_value > test.significance:
-        return [f"The raters look interchangeable: {p} ({rests})."]
+        return [f"The raters look interchangeable: {p} ({rests}).", *test.left_out()]
     lines = [
         f"The raters are not interchangeable: {p} ({rests}). The figures in this report describe "
         "the panel that rated these cases; another panel might say something else."
@@ -71,7 +71,7 @@ def interchangeable(test: Any) -> list[str]:
         lines.append(f"Without {name} the others {rest} ({p_value(test.rest_p_value, 'p')}).")
     if len(lines) == 1:
         lines.append("No single rater stands out.")
-    return lines
+    return [*lines, *test.left_out()]
 
 
 def called(name: Any) -> str:

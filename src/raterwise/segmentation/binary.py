@@ -71,9 +71,9 @@ def binary_digest(voxels: Voxels, plans: Sequence[Any]) -> Digest:
         raters,
         cases if raters < 2 else 0,
         cases if raters < 3 else 0,
-        float(cases) * raters,
-        float(cases) * raters**2,
-        (int(by_class[0]), int(by_class[1])),
+        weight=float(cases) * raters,
+        squared_weight=float(cases) * raters**2,
+        by_class=(int(by_class[0]), int(by_class[1])),
     )
     return Digest(dict(zip(plans, merged, strict=True)), facts, np.array([cases]))
 

@@ -89,7 +89,7 @@ def _check_array(
 def _check_facts(facts: Facts, name: str) -> None:
     """Refuse counts that are none, or that contradict each other."""
     numbers = ("classes", "cases", "ratings", "fewest", "most", "under_two", "under_three")
-    for key in numbers:
+    for key in (*numbers, "twos", "divided_twos", "threes", "divided_threes"):
         value = getattr(facts, key)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
             raise InvalidInputError(f"{name}: facts: {key} must be a count; got {value!r:.60}")
@@ -98,6 +98,9 @@ def _check_facts(facts: Facts, name: str) -> None:
         and (facts.class_names is None or len(facts.class_names) == facts.classes)
         and len(facts.by_class) in (0, facts.classes)
         and facts.under_two <= facts.under_three <= facts.cases
+        and facts.divided_twos <= facts.twos
+        and facts.divided_threes <= facts.threes
+        and facts.twos + facts.threes <= facts.cases
         and facts.fewest <= facts.most
         and facts.fewest * facts.cases <= facts.ratings <= facts.most * facts.cases
         and all(0 <= count <= facts.cases for count in facts.by_class)

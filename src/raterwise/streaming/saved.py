@@ -217,6 +217,9 @@ def _facts_as_dict(facts: Facts) -> dict[str, Any]:
     content["confidences"]["values"] = list(facts.confidences.values.items())
     if not facts.rater_names:  # so that versions that know no such fact read what is sent to them
         del content["rater_names"]
+    if not facts.twos + facts.threes:  # likewise
+        for name in ("twos", "divided_twos", "threes", "divided_threes"):
+            del content[name]
     if facts.patients is not None:
         known = facts.patients
         content["patients"] = {"more": known.more, "most": known.most, "lists": known.lists}
@@ -241,7 +244,8 @@ def _facts_of_dict(content: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) 
         parts["patients"] = Patients(arrays["patients"], arrays["patient_cases"], **counted)
     parts["rater_names"] = tuple(map(str, content.get("rater_names", ())))
     if content.get("given") is not None:
-        parts["given"] = AsGiven(**content["given"])
+        weights = tuple(content["given"].get("class_weights", ()))
+        parts["given"] = AsGiven(**{**content["given"], "class_weights": weights})
     if (panel := content.get("panel")) is not None:
         held = {name: arrays[f"said_{name}"] for name in PANEL}
         parts["panel"] = Panel(**{**panel, "raters": tuple(panel["raters"]), **held})

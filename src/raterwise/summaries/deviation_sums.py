@@ -136,7 +136,8 @@ class DeviationSums(Summary):
             assert rows.classes is not None
             counts = np.eye(classes, dtype=np.int64)[rows.classes]
         weights = np.empty(0) if rows.weights is None else rows.weights
-        kernels.add_deviations(rows.probs, rows.predicted, counts, weights, *where)
+        of_classes = np.empty(0) if rows.class_weights is None else rows.class_weights
+        kernels.add_deviations(rows.probs, rows.predicted, counts, weights, of_classes, *where)
 
     def absorb_votes(self, votes: Votes) -> None:
         """Add voxels of two classes in place."""

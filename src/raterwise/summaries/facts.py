@@ -28,6 +28,23 @@ LOOKED_AT = 20_000
 """How many confidences of a part are looked at, spread over its cases."""
 MOST_VALUES = 64
 """How many of the most frequent confidences are remembered."""
+LEAST_ARBITRATED, OUT_OF_TURN = 12, 0.05
+"""How many cases it takes to tell that a third label was asked for where two differ, and how many
+may be otherwise. Two raters who are asked whatever they will say differ, of two classes, in at most
+half of any cases, and three in at most three quarters."""
+
+
+def asked_to_decide(divided: int, asked: int, others_divided: int, others: int) -> bool:
+    """Return whether one more rater was asked for cases because their raters differ.
+
+    They differ in `divided` of the cases that were `asked` about, and in `others_divided` of the
+    `others`.
+    """
+    return (
+        min(divided, others - others_divided) >= LEAST_ARBITRATED
+        and asked - divided <= OUT_OF_TURN * asked
+        and others_divided <= OUT_OF_TURN * others
+    )
 
 
 def hashes_of(names: Iterable[Hashable]) -> NDArray[np.uint64]:
@@ -169,6 +186,8 @@ class AsGiven:
     weight: float
     squared_weight: float
     """Of the cases: Σ w and Σ w², the rows of a case together."""
+    class_weights: tuple[float, ...] = ()
+    """What a label of each class weighs."""
 
     @staticmethod
     def of(predictions: Predictions) -> AsGiven | None:
@@ -181,7 +200,11 @@ class AsGiven:
         few, most = (int(raters.min()), int(raters.max())) if len(raters) else (0, 0)
         named = predictions.groups is not None and not predictions.groups_are_cases
         counts = int(raters.sum()), few, most, int((raters < 2).sum())
-        return AsGiven(len(raters), *counts, named, float(weight.sum()), float(weight @ weight))
+        by_class = predictions.class_weights
+        return AsGiven(
+            len(raters), *counts, named, float(weight.sum()), float(weight @ weight),
+            () if by_class is None else tuple(by_class.tolist()),
+        )  # fmt: skip
 
     @property
     def worth(self) -> float:
@@ -198,6 +221,7 @@ class AsGiven:
             self.patients and other.patients,
             self.weight + other.weight,
             self.squared_weight + other.squared_weight,
+            self.class_weights or other.class_weights,
         )
 
 
@@ -214,6 +238,12 @@ class Facts:
     under_two: int = 0
     """Cases with fewer than two labels."""
     under_three: int = 0
+    twos: int = 0
+    """Cases with two labels."""
+    divided_twos: int = 0
+    """Of them, those whose labels differ."""
+    threes: int = 0
+    divided_threes: int = 0
     weight: float = 0.0
     """Σ w n over the cases, with n labels each."""
     squared_weight: float = 0.0
@@ -331,6 +361,11 @@ class Facts:
         """(Σw)² / Σw²: how many cases of equal weight would carry as much."""
         return self.weight**2 / self.squared_weight
 
+    @property
+    def arbitrated(self) -> bool:
+        """Whether a third label seems to have been asked for where two differ, and only there."""
+        return asked_to_decide(self.divided_threes, self.threes, self.divided_twos, self.twos)
+
     def too_few(self, least: int) -> int:
         """Return how many cases have fewer than `least` labels, 1 to 3."""
         return (0, 0, self.under_two, self.under_three)[least]
@@ -362,6 +397,7 @@ class Facts:
 
 ADDED = {
     *("cases", "ratings", "under_two", "under_three", "weight", "squared_weight", "images"),
+    *("twos", "divided_twos", "threes", "divided_threes"),
     *("confidences", "fingerprint", "outside"),
 }
 """The facts of which the sum is that of both."""
@@ -386,6 +422,7 @@ def _added(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int
 def _counts_of_raters(predictions: Predictions) -> dict[str, Any]:
     """Return how many labels there are, and how much the cases weigh with them."""
     cases, labels, given = len(predictions), predictions.labels, predictions.weights
+    by_number: dict[str, int] = {}
     if labels.classes is not None:  # one label each: no need to write a million ones
         ratings = under_two = under_three = cases
         few = most = int(cases > 0)
@@ -395,6 +432,12 @@ def _counts_of_raters(predictions: Predictions) -> dict[str, Any]:
         ratings, under_two = int(raters.sum()), int((raters < 2).sum())
         under_three = int((raters < 3).sum())
         few, most = (int(raters.min()), int(raters.max())) if cases else (0, 0)
+        divided = labels.counts.max(axis=1, initial=0) < raters
+        by_number = {
+            f"{which}{name}": int(np.count_nonzero(found & (raters == number)))
+            for number, name in ((2, "twos"), (3, "threes"))
+            for which, found in (("", True), ("divided_", divided))
+        }
         weights = raters.astype(np.float64) if given is None else raters * given
     weight = squares = float(cases)
     if weights is not None:
@@ -404,7 +447,7 @@ def _counts_of_raters(predictions: Predictions) -> dict[str, Any]:
         rules.check_squared_weights("weights", squares)
     return {
         "ratings": ratings, "fewest": few, "most": most, "under_two": under_two,
-        "under_three": under_three, "weight": weight, "squared_weight": squares,
+        "under_three": under_three, "weight": weight, "squared_weight": squares, **by_number,
     }  # fmt: skip
 
 
