@@ -5,7 +5,7 @@
 FOLDER has the rows, calibrators, labels and test logits of networks
 (experiments/outputs/label_histograms). Four tables: how many of the paper's numbers are
 near ours, column by column; whether the calibration error of Raw+ts depends on the temperature
-or on the bins; for Mix-MNIST as well, what other test cases would do to the numbers of Raw; and
+or on the bins; for Mix-MNIST as well, what other test cases would do to the numbers; and
 what our Mix-MNIST networks give at temperatures that raise disagreement as the paper's does.
 """
 
@@ -22,9 +22,10 @@ from scipy.optimize import brentq
 from scipy.special import softmax, stdtrit
 
 from experiments.kept import read_json
+from experiments.label_histograms.calibrators import calibrated, drawn, restored_pair
 from experiments.label_histograms.intervals import mean_and_half
 from experiments.label_histograms.mixed_judging import Judging, judge, kept_labels
-from experiments.label_histograms.mixed_outputs import load_outputs
+from experiments.label_histograms.mixed_outputs import Outputs, load_outputs
 from experiments.label_histograms.mixed_paper import Row, paper_value
 from experiments.label_histograms.mixed_scores import scored, true_calibration_error
 from experiments.label_histograms.several_scores import JudgedCases, error_of, estimates, said_of
@@ -152,23 +153,43 @@ def _errors(folder: Path) -> list[str]:
 
 
 def over_cases(folder: Path) -> list[str]:
-    """Return half of the 95 % interval over networks and test cases of Raw, a row per data set.
+    """Return half of the 95 % interval over networks and test cases, a row per method and data set.
 
-    The errors over cases are those of a jackknife over fifty groups, from the logits that are kept.
+    The errors over cases are those of a jackknife over fifty groups. Of Mix-CIFAR-10 the logits
+    alone are kept, so that there is neither α nor dropout.
     """
-    lines = table_head(("Raw, half of the interval", *ESTIMATES.values()))
+    lines = table_head(("half of the interval", *ESTIMATES.values()))
     for name, title in (("mixed_mnist", "Mix-MNIST"), (NAME, "Mix-CIFAR-10")):
         cases = JudgedCases.of(kept_labels(None, folder, name).test.counts)
-        pairs: dict[str, list[tuple[float, float]]] = {}
+        pairs: dict[str, dict[str, list[tuple[float, float]]]] = {}
         for outputs in load_outputs(folder, name):
-            probs = softmax(outputs.arrays["logits_test"].astype(np.float64), axis=1)
-            found = estimates(said_of(PointBelief(probs), cases), cases)
-            for metric in ESTIMATES:
-                value = (float(found[metric][0]), error_of(found[metric]))
-                pairs.setdefault(metric, []).append(value)
-        halves = (mean_and_half(pairs[metric])[1] for metric in ESTIMATES)
-        lines.append(table_row((title, *(f"{half:.4f}" for half in halves))))
+            for method, belief in _beliefs(outputs, folder):
+                found = estimates(said_of(belief, cases), cases)
+                own = pairs.setdefault(method, {metric: [] for metric in ESTIMATES})
+                for metric in ESTIMATES:
+                    own[metric].append((float(found[metric][0]), error_of(found[metric])))
+        for method, own in pairs.items():
+            halves = (mean_and_half(own[metric])[1] for metric in ESTIMATES)
+            lines.append(table_row((f"{title}, {method}", *(f"{half:.4f}" for half in halves))))
     return lines
+
+
+def _beliefs(outputs: Outputs, folder: Path) -> Iterator[tuple[str, Belief]]:
+    """Yield what a network says of the test cases, as far as it follows from what is kept."""
+    stored = read_json(folder / f"{outputs.data}-{outputs.seed}-calibrators.json")["fitted"]
+    fitted = {name: restored_pair(name, stored[str(LABELS)][name]) for name in ("none", "ts")}
+    logits, drawing = outputs.arrays["logits_test"], Judging()
+    said: dict[str, tuple[NDArray[Any], NDArray[Any] | None]] = {"raw": (logits, None)}
+    if outputs.has("pooled_test"):
+        said["raw"] = (logits, outputs.plain("test")[1])
+        said["mcdo"] = drawn("mcdo", outputs, drawing.samples, drawing.seed)
+    for method, (logits, features) in said.items():
+        for name, (scaling, alphas) in fitted.items():
+            title = {"raw": "Raw", "mcdo": "MCDO"}[method] + {"none": "", "ts": "+ts"}[name]
+            probs = calibrated(scaling, logits)
+            yield title, PointBelief(probs) if probs.ndim == 2 else EnsembleBelief(probs)
+            if features is not None:
+                yield f"{title}+α", alphas[method].predict(features, probs=probs)
 
 
 def raising_temperature(logits: FloatArray, by: float) -> float:
