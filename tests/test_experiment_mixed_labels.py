@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -663,8 +664,9 @@ def test_what_is_left_between_the_paper_and_our_networks(
     assert scaled.tolist() == [0.0779, 0.0895, 0.0907] and least.min() == 0.0741
     assert (fewest.min(), most.max()) == (0.0725, 0.0954)
     page = (ROOT / "docs" / "reproduction" / "label_histograms.md").read_text(encoding="utf-8")
-    rows = [line for line in text.splitlines() if line.startswith("| Mix-")]
-    assert len(rows) == 2 and all(row in page for row in rows)
+    rows = [line for line in text.splitlines() if re.match(r"\| Mix-[\w-]+, ", line)]
+    rows += [line for line in text.splitlines() if "+ts | 1." in line]
+    assert len(rows) == 12 and all(row in page for row in rows)
     assert {file.name for file in KEPT.iterdir()} == before
 
 
@@ -681,9 +683,15 @@ def test_intervals_over_cases_by_hand() -> None:
     losses = np.array(each)
     of_cases = losses.var(axis=1, ddof=1).mean() / losses.shape[1]
     of_networks = losses.mean(axis=1).var(ddof=1) / len(losses)
-    _, _, row, _ = mixed_differences.over_cases(KEPT)
-    half = float(row.split(" | ")[3])
+    halves = {
+        line.split(" | ")[0]: line.split(" | ") for line in mixed_differences.over_cases(KEPT)
+    }
+    half = float(halves["| Mix-MNIST, Raw"][3])
     assert half == pytest.approx(1.96 * np.sqrt(of_cases + of_networks), rel=0.15)
+    # α leaves class probabilities alone, with and without draws, and so their losses.
+    for method in ("Raw", "Raw+ts", "MCDO", "MCDO+ts"):
+        plain, calibrated = (halves[f"| Mix-MNIST, {method}{alpha}"] for alpha in ("", "+α"))
+        assert plain[1:5] == calibrated[1:5] and plain[5:] != calibrated[5:]
 
 
 def test_cells_and_errors_by_hand() -> None:
