@@ -18,7 +18,7 @@ from raterwise.binning import bin_edges, edges_for, equal_edges, unit_in_last_pl
 from raterwise.predictions import Predictions
 from raterwise.questions import Question, ScoredCases
 from raterwise.summaries import BinPlan
-from raterwise.summaries.cells import CellPlan, CellSums, fine_cells, fine_cells_for
+from raterwise.summaries.cells import CellPlan, fine_cells, fine_cells_for
 from raterwise.summaries.one_pass import summarise
 
 Array = Any
@@ -276,7 +276,8 @@ def test_a_float32_on_an_equal_edge_is_in_the_cell_above() -> None:
     at = int(np.searchsorted(fine_cells(), 0.2))
     for rounding, cells in ((2.0**-24, [at]), (0.0, [at - 1, at])):
         said, once = np.array([[0.0], [1.0]]), np.ones(2)
-        sums = CellSums.of_scored(plan, ScoredCases(z[:, None], said, once, rounding=rounding))
+        sums = plan.empty(2)
+        sums.take_in(ScoredCases(z[:, None], said, once, rounding=rounding))
         assert np.flatnonzero(sums.fine[0, :, 0]).tolist() == cells
         assert sums.scores().cases()[0].sum() / len(cells) == pytest.approx(0.2, abs=1e-8)
     assert (np.diff(fine_cells_for(2.0**-24)) > 0).all()

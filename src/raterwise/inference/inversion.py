@@ -72,15 +72,10 @@ def _design_effect(measure: Measure) -> float:
     """Return by how much larger patients were seen to make the noise than cases would."""
     cells = measure.cells
     table, shape = cells.table, cells.table.weight.shape
-    fine = measure.pass_.noise_of_cells(table, _often(cells))
+    fine = measure.pass_.noise_of_cells(table, measure.often)
     deviation = cells.by_cell.by_channel(4, *shape) - cells.by_cell.by_channel(3, *shape)
     variance = float(table.weight.sum() ** 2 * (fine**2).sum())
     return noise.design_effect(deviation, cells.sums_by_unit(1), variance, least=0.0)
-
-
-def _often(cells: Any) -> int:
-    """Return how often the weight of all counts a case: where every case is in every channel."""
-    return len(cells.table.weight) if _asked(cells) == "per_class" else 1
 
 
 def _inverted(value: float, measures: Sequence[Measure]) -> intervals.CalibrationInterval:
@@ -250,7 +245,7 @@ def _without(hits: FloatArray, weight: FloatArray) -> FloatArray:
 def _p_of_calibration(measure: Measure) -> float:
     """Return how often a calibrated model with these probabilities shows so large an error."""
     cells, full, pass_ = measure.cells, measure.table, measure.pass_
-    draws = _calibrated_draws(cells, pass_, _often(cells))
+    draws = _calibrated_draws(cells, pass_, measure.often)
     if pass_.facts.grouped:  # of single cases, squared deviations would let a model excuse itself
         effect, sizes = _design_effect(measure), cells.sums_by_unit(1)
         random = np.random.default_rng([pass_.settings.seed, CONSISTENCY, 1])

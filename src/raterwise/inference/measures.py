@@ -158,19 +158,20 @@ class Measure:
                 known[id(summary)] = self.row.prepare(by_unit, self.own, like=like).table.sums
         return type(like.table)(np.stack([known[id(summary)] for summary in summaries]))
 
-    def least_noise(self) -> FloatArray:
-        """Return the noise of a calibrated model per cell, through the smoother where there is one.
+    @property
+    def often(self) -> int:
+        """How often the weight of all counts a case: where every case is in every channel."""
+        every = self.cells.plan.question.name in ("per_class", "event")
+        return len(self.cells.table.weight) if every else 1
 
-        Where every case is in every channel, the weight of all counts it as often.
-        """
+    def least_noise(self) -> FloatArray:
+        """Return the noise of a calibrated model per cell, smoothed where the metric is."""
         cells = self.cells
-        every = cells.plan.question.name in ("per_class", "event")
-        often = len(cells.table.weight) if every else 1
         if cells.plan.mixture is not None:
             return self.pass_.noise_of_mixtures(cells.table)
         if cells.plan.spread is not None:
-            return self.pass_.noise_of_soft_bins(cells) / often
-        found, smoother = self.pass_.noise_of_cells(cells.table, often), self.smoother
+            return self.pass_.noise_of_soft_bins(cells) / self.often
+        found, smoother = self.pass_.noise_of_cells(cells.table, self.often), self.smoother
         return found if smoother is None else noise.propagated_noise(smoother, found)
 
     def step(self) -> dict[str, float]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from raterwise.catalog import CATALOG
 from raterwise.errors import InvalidInputError
-from raterwise.results.estimate import Estimate, Subgroup
+from raterwise.results.estimate import Estimate, LevelDifference, Subgroup
 
 NUMBERS = ("value", "low", "high", "debiased", "bound", "std", "rater_share", "p_value")
 COUNTS = ("dropped", "defined")
@@ -35,8 +34,8 @@ def estimates_of(content: Mapping[str, Mapping[str, Any]]) -> dict[str, Estimate
 
 def subgroup_of(content: Mapping[str, Any]) -> Subgroup:
     """Return one level of a variable, its estimates and differences checked."""
-    found = Subgroup.from_dict({**content, "estimates": {}})
-    for name, one in found.differences.items():
+    differences = {name: LevelDifference(**row) for name, row in content["differences"].items()}
+    for name, one in differences.items():
         for key in ("difference", "low", "high", "p_value", "adjusted_p_value"):
             _check_number(name, key, getattr(one, key))
         _check_order(name, one.low, one.high)
@@ -44,8 +43,9 @@ def subgroup_of(content: Mapping[str, Any]) -> Subgroup:
             value = getattr(one, key)
             if value is not None and not 0 <= value <= 1:
                 raise InvalidInputError(f"{name}: {key} must lie between 0 and 1; got {value!r}")
-    check_data({"cases": found.cases, "patients": found.patients})
-    return replace(found, estimates=estimates_of(content["estimates"]))
+    check_data(content)
+    parts = {"estimates": estimates_of(content["estimates"]), "differences": differences}
+    return Subgroup(**{**content, **parts})
 
 
 BESIDE_RESULTS = {

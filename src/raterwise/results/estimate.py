@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from raterwise.errors import UndefinedMetricError
 from raterwise.rules import did_you_mean
@@ -163,12 +162,3 @@ class Subgroup:
         except KeyError:
             meant, known = did_you_mean(name, self.estimates), ", ".join(self.estimates)
             raise KeyError(f"no metric {name!r} in this level{meant}; there are: {known}") from None
-
-    @staticmethod
-    def from_dict(content: Mapping[str, Any]) -> Subgroup:
-        """Read what `asdict` wrote."""
-        parts: dict[str, Any] = {
-            "estimates": {k: Estimate(**e) for k, e in content["estimates"].items()},
-            "differences": {k: LevelDifference(**d) for k, d in content["differences"].items()},
-        }
-        return Subgroup(**{**content, **parts})

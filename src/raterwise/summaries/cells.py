@@ -147,7 +147,8 @@ class CellSums(Summary):
     """Sums of scored cases per fine cell, and per unit and coarse cell; `a + b` is that of all.
 
     >>> cases = ScoredCases(np.full((3, 1), 0.5), np.ones((3, 1)), np.ones(3))
-    >>> half = CellSums.of_scored(CellPlan(Question()), cases)
+    >>> half = CellPlan(Question()).empty(2)
+    >>> half.take_in(cases)
     >>> float((half + half).fine[..., 0].sum())
     6.0
     """
@@ -162,13 +163,6 @@ class CellSums(Summary):
     highest: FloatArray
     per_unit: FloatArray
     """(units, channels, coarse cells, fields)."""
-
-    @staticmethod
-    def of_scored(plan: CellPlan, scored: ScoredCases) -> CellSums:
-        """Return the sums of cases of two classes that are scored already, one unit."""
-        out = plan.empty(2)
-        out.take_in(scored)
-        return out
 
     def __add__(self, other: CellSums) -> CellSums:
         if not isinstance(other, CellSums):
