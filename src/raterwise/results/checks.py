@@ -49,8 +49,8 @@ def subgroup_of(content: Mapping[str, Any]) -> Subgroup:
 
 
 BESIDE_RESULTS = {
-    "stability": "; a report shows it beside results: --stability",
-    "worklist": "; a report shows the list beside results: --worklist, as CSV",
+    "stability": "; a report of results shows it with --stability",
+    "worklist": "; a report of results shows the list with --worklist, as CSV",
 }
 
 
