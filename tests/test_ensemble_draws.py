@@ -199,7 +199,7 @@ def test_a_table_beside_the_draws_says_which_cases(tmp_path: Path) -> None:
     found = Results.from_json(tmp_path / "out.json")
     expected = rw.robust_ece_mixture(BELIEF.mean, LABELS, SAMPLES)
     assert found[NAME].value == pytest.approx(expected, rel=1e-9)
-    assert any("those of member_0.csv are left unread" in text for text in found.warnings)
+    assert any("not those of member_0.csv" in text for text in found.warnings)
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ def test_a_table_beside_the_draws_says_which_cases(tmp_path: Path) -> None:
         ("--member a.csv --member b.csv --samples s.npz", "must be one of them; got both"),
         ("--samples a.csv", "--samples: must be an NPZ file; got a.csv"),
         ("", "missing; give a file, or draws with"),
-        ("--samples s.npz --stream", "samples: a stream has no such thing"),
-        ("--samples s.npz --multilabel", "samples: findings have no such thing"),
+        ("--samples s.npz --stream", "samples: cannot be used with a stream"),
+        ("--samples s.npz --multilabel", "samples: cannot be used with findings"),
     ],
 )
 def test_what_members_must_be(words: str, message: str) -> None:

@@ -279,7 +279,7 @@ def test_what_is_left_out_is_told(folder: Path) -> None:
     assert "--on-unrated drop leaves them out" in result.output
     told = done(f"{words} --allow-unmatched --on-unrated drop")
     assert "left out: 1 case (unrated) of mass" in told
-    assert "warning: left unread, having no probability: label_hernia" in told
+    assert "warning: not read, for lack of a probability: label_hernia" in told
     certain = np.where(np.arange(CASES) < 60, 1, 0)
     results = rw.evaluate_multilabel(
         np.stack((CHEST.probs[:, 0], certain), 1), np.stack((CHEST.positives[:, 0], certain), 1),

@@ -575,7 +575,7 @@ def test_one_hot_masks_with_gaps_are_not_guessed() -> None:
     for marks in (0, 1):
         gap = one_hot.copy()
         gap[0, :, 0, 0] = marks
-        with pytest.raises(rw.InvalidInputError, match="case 0: layout: masks"):
+        with pytest.raises(rw.InvalidInputError, match="case 0: layout: must be given; the masks"):
             rw.segmentation.evaluate([Case(image, gap)], "ece", resamples=0)
     gap[0, :, 0, 0] = 0
     told = rw.segmentation.evaluate([Case(image, gap, layout="one_hot")], "ece", resamples=0)

@@ -1,4 +1,4 @@
-"""Whatever the caller has, as a NumPy array: no copy where none is needed, no guess ever."""
+"""The caller's data as a NumPy array: without an unnecessary copy, and without guessing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a console shows of an object that holds long columns: one short line."""
+"""A short one-line `repr` for objects that hold long columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of calibration that give a p-value: Spiegelhalter's, and that of the kernel error."""
+"""Tests of calibration with a p-value: Spiegelhalter's, and the test of the kernel error."""
 
 from __future__ import annotations
 

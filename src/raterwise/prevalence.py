@@ -1,4 +1,4 @@
-"""Probabilities at another prevalence than that of the cases a model was made or tested with."""
+"""Probabilities at a prevalence that differs from the training or test cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bar for work that takes a while: it appears to those who wait."""
+"""A progress bar that appears if the work takes a while."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where results come from: when, by which call, from which files, whose ratings, without whom."""
+"""Where results come from: when, which call, which files, which raters, which cases left out."""
 
 from __future__ import annotations
 

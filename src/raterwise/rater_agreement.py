@@ -1,4 +1,4 @@
-"""How far raters agree with one another, and who says what more often: without any model."""
+"""How far raters agree with one another, and who says what more often, without a model."""
 
 from __future__ import annotations
 

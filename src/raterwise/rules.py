@@ -1,4 +1,4 @@
-"""What is checked and how it is said, from plain numbers: arrays and tensors share it.
+"""The checks and their messages, from plain numbers, shared by arrays and tensors.
 
 Whoever holds the data finds the first offence in its own way (a compiled loop, a pass on a GPU)
 and asks here for the words. Each function returns the error, for the caller to raise; those

@@ -1,4 +1,4 @@
-"""What arrays hold, and the words that options take: for readers, editors and type checkers."""
+"""Types of arrays, and the words that options accept: for readers, editors and type checkers."""
 
 from collections.abc import Mapping
 from typing import Any, Literal

@@ -1,7 +1,7 @@
 """The second-opinion worklist: which cases another expert should look at first, and what follows.
 
-One more label is worth most where the belief is wide, not where the classes are near even: raters
-who are known to differ on a case will differ again, whatever one of them says.
+One more label is worth most if the belief is wide, not if the classes are nearly equally likely:
+raters who are known to differ on a case will differ again, whatever one of them says.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ class Worklist:
     class_names : tuple of str
         Names of the classes.
     rows : array of shape (M,)
-        Where each case stands in the belief.
+        Row of each case in the belief.
     disagreement : array of shape (M,)
         The probability that two raters differ.
     expected_gain : array of shape (M,)
-        By how much one more label is expected to lower the epistemic loss.
+        How much one more label is expected to lower the epistemic loss.
     probs : array of shape (M, K)
         The current belief.
     posterior : array of shape (M, K, K)
-        [i, k] is what would be believed of case i if the expert said class k; NaN where the belief
-        rules that answer out.
+        [i, k] is the belief about case i if the expert said class k; NaN if the belief rules that
+        answer out.
 
     See Also
     --------
@@ -157,9 +157,9 @@ class Worklist:
 
     @staticmethod
     def from_csv(path: str | PathLike[str]) -> Worklist:
-        """Read a list that `to_csv` wrote: cases are called by text, `rows` are the ranks.
+        """Read a list that `to_csv` wrote: ids are text, and `rows` are the ranks.
 
-        What is not in the file is what it was sorted by; it is found again where it can be told.
+        The file does not contain the order of sorting; it is inferred if possible.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ def worklist(
     by : {"gain", "disagreement"}, default "gain"
         "gain": how much one more label is expected to lower the epistemic loss
         (`belief.expected_gain()`); "disagreement": how likely two raters are to differ
-        (LH eqs 17, 19). Equal cases come in the order of the other, then in the order given.
+        (LH eqs 17, 19). Ties are ordered by the other criterion, then as given.
     top : int, default None
         How many cases to list; all if left out.
     class_names : sequence of str, default None
@@ -227,7 +227,7 @@ def worklist(
     Returns
     -------
     Worklist
-        The cases, the most worthwhile first.
+        The cases, with the most valuable first.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-"""What is believed of the class probabilities of each case, beyond their mean (LH section 5).
+"""Distributions over the class probabilities of each case (LH section 5).
 
 A belief is a distribution over the probability vector ζ of each case. Its mean is an ordinary
 prediction; its width says how often raters will disagree, what one more expert's label would

@@ -73,7 +73,7 @@ Classes = Annotated[
     str | None,
     in_panel(
         RATINGS,
-        "All classes in order, a,b,c: for scales, and for classes that nobody used. "
+        "All classes in order, a,b,c; needed for scales and for classes that nobody used. "
         "Default: those in the file; whole numbers are steps of a scale.",
     ),
 ]

@@ -155,7 +155,7 @@ def compare(
         report("reading", 0.0)
         if _are_results(predictions):
             _refuse_unread(ratings, tables, drawn.on_single, multilabel)
-            _refuse_draws(draws, "results have")
+            _refuse_draws(draws, "results")
             refuse_finding_column(finding_column)
             with making_sense(*predictions):
                 results = [Results.from_json(file) for file in predictions]
@@ -167,7 +167,7 @@ def compare(
             how["progress"] = report
             of = (predictions, titles, ratings, tables)
             if multilabel:
-                _refuse_draws(draws, "findings have")
+                _refuse_draws(draws, "findings")
                 found, each = _of_findings(*of, finding_column, how)
             else:
                 refuse_finding_column(finding_column)
@@ -298,12 +298,12 @@ def _are_results(files: Sequence[Path]) -> bool:
     return bool(results)
 
 
-def _refuse_draws(draws: Draws, who: str) -> None:
+def _refuse_draws(draws: Draws, what: str) -> None:
     """Refuse draws, confidences and cases from elsewhere that would be left unread."""
     if draws.given:
         raise InvalidInputError(
-            f"--samples, --member, --outside, --confidence-column: {who} no such thing; leave "
-            "them out"
+            "--samples, --member, --outside, --confidence-column: cannot be used with "
+            f"{what}; leave them out"
         )
 
 

@@ -102,14 +102,14 @@ def evaluate(
     unread: dict[str, Any] = {"samples": samples, "member": member}
     if multilabel:
         unread |= {"confidence_column": confidence_column, "outside": outside}
-        refuse_unread(unread, "findings have")
+        refuse_unread(unread, "findings")
         if streamed.wanted:
             raise InvalidInputError(
                 "--multilabel: findings are read into memory; leave out the options that stream"
             )
     else:
         if streamed.wanted:
-            refuse_unread(unread, "a stream has")
+            refuse_unread(unread, "a stream")
         refuse_finding_column(finding_column)
     with files.progress() as report:
         if multilabel:

@@ -30,11 +30,11 @@ def refuse_finding_column(finding_column: str | None) -> None:
         raise InvalidInputError(f"--finding-column: needs --multilabel; got {finding_column!r}")
 
 
-def refuse_unread(unread: Mapping[str, Any], who: str) -> None:
+def refuse_unread(unread: Mapping[str, Any], what: str) -> None:
     """Refuse options that findings, or streams, would leave unread."""
     for name, given in unread.items():
         if given:
-            raise InvalidInputError(f"{name}: {who} no such thing; leave it out")
+            raise InvalidInputError(f"{name}: cannot be used with {what}; leave it out")
 
 
 def read_findings(
@@ -120,7 +120,7 @@ def with_what_was_read(results: Results, found: Findings) -> Results:
     dropped = {**found.report.dropped, **results.data.get("dropped", {})}
     notes = results.warnings
     if found.unread:
-        notes = (*notes, f"left unread, having no probability: {', '.join(found.unread)}")
+        notes = (*notes, f"not read, for lack of a probability: {', '.join(found.unread)}")
     return replace(
         results,
         data={**results.data, "dropped": dropped},

@@ -71,10 +71,7 @@ class Members:
         """Return that the probabilities of a file are not looked at, where that is so."""
         if not self.given or predictions in self.paths:
             return ()
-        return (
-            f"the probabilities are the mean of the draws; those of {predictions.name} are left "
-            "unread",
-        )
+        return (f"the probabilities are the mean of the draws, not those of {predictions.name}",)
 
     def draws(self, table: PredictionTable, key: str, read: Read) -> Array | None:
         """Return what each draw says of the cases of `table`, (S, N, …); None without members.

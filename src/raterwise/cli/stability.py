@@ -116,7 +116,7 @@ def stability(
         report("reading", 0.0)
         if multilabel:
             told = {"member": members.given, "outside": outside, "confidence": confidence_column}
-            refuse_unread(told, "findings have")
+            refuse_unread(told, "findings")
             table, joined = read_findings(predictions, ratings, tables, finding_column)
             found, each, notes = measure_findings(joined, names, progress=report, **how)
             data = facts_of_findings(joined)

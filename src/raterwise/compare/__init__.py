@@ -1,4 +1,4 @@
-"""Several models on the same cases: `models` compares them, a `comparison` is what was found."""
+"""Several models on the same cases: `models` compares them, `comparison` holds the outcome."""
 
 from raterwise.compare.comparison import Comparison
 from raterwise.compare.models import compare

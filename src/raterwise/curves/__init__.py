@@ -1,9 +1,9 @@
 """Curves: the small tables that pictures are drawn from.
 
-A reliability curve says, for each bin, what was predicted and what the raters said, with an
-interval and a count. A threshold curve says what accepting the confident predictions would cost at
-every threshold; the CCC and the risk-coverage curve are two ways to draw it. Both are plain
-numbers, come for free with the tables that the metrics share, and pass through JSON.
+A reliability curve has, for each bin, the mean prediction and the raters' frequency, with an
+interval and a count. A threshold curve has, for each threshold, what is accepted and rejected; the
+CCC and the risk-coverage curve are two ways to draw it. Both consist of plain numbers and can be
+stored as JSON.
 """
 
 from raterwise.curves.reliability import reliability_curve, threshold_curve

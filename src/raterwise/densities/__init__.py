@@ -1,1 +1,1 @@
-"""Kernel densities and mixtures on a line: what the smooth calibration errors are made of."""
+"""Kernel densities and mixtures on a line, used by the smooth calibration errors."""

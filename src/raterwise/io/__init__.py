@@ -1,1 +1,1 @@
-"""Files in and files out: tables of predictions and ratings, and results that are never half."""
+"""Reading and writing files: tables of predictions and ratings, and results written atomically."""

@@ -41,7 +41,7 @@ def read_sheet(path: Path) -> tuple[pa.Table, str]:
     except Exception as error:  # openpyxl says of a bad file whatever its parsers say
         text = one_line(error)
         if isinstance(error, zipfile.BadZipFile):
-            text = "it is none, or damaged (if it is CSV, name it .csv)"
+            text = "it is not an Excel file, or damaged (if it is CSV, name it .csv)"
         raise InvalidInputError(f"{path.name}: cannot be read as Excel; {text}") from error
     if not rows:
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""What the raters said: label histograms, single ratings, and classes as people write them."""
+"""The raters' labels: label histograms, single ratings, and classes as people write them."""
 
 from raterwise.labels.histograms import Ratings
 from raterwise.labels.labels import Labels

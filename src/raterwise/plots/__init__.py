@@ -1,8 +1,8 @@
-"""Figures that a journal will take: matplotlib displays in scikit-learn's style.
+"""Figures for papers: matplotlib displays in scikit-learn's style.
 
 A display holds the numbers; `from_predictions` and `from_results` make one and draw it, and
-`plot(ax=…)` draws it again, beside or over others. What it drew is in `ax_` and `figure_`; save it
-as PDF or SVG for vectors. Needs the extra "report": pip install "raterwise[report]".
+`plot(ax=…)` draws it again, into any axes. The drawing is in `ax_` and `figure_`; save it as PDF or
+SVG for vector graphics. Needs the extra "report": pip install "raterwise[report]".
 """
 
 from raterwise.plots.concentrations import OptimalConcentrationDisplay

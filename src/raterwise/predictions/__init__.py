@@ -1,4 +1,4 @@
-"""Predictions with the labels they are judged by, and all that may come with them, checked."""
+"""Predictions with their labels and everything that may come with them, checked."""
 
 from raterwise.predictions.predictions import Predictions
 from raterwise.predictions.rows import Rows

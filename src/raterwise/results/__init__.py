@@ -1,4 +1,4 @@
-"""Results: every metric with its interval, what they rest on, and the files they are written to."""
+"""Results: every metric with its interval, facts about the data, and the files written."""
 
 from raterwise.results.estimate import Estimate, LevelDifference, Subgroup
 from raterwise.results.results import DIGITS, SCHEMA_VERSION, Results, left_out, plain, to_digits

@@ -49,9 +49,9 @@ def subgroup_of(content: Mapping[str, Any]) -> Subgroup:
 
 
 BESIDE_RESULTS = {
-    "calibrate": "; a report takes before_after.json in the place of results",
-    "stability": "; a report shows it beside results: --stability",
-    "worklist": "; a report shows the list beside results: --worklist, as CSV",
+    "calibrate": "; a report takes before_after.json instead of results",
+    "stability": "; a report of results shows it with --stability",
+    "worklist": "; a report of results shows the list with --worklist, as CSV",
 }
 
 

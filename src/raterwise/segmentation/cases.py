@@ -389,5 +389,5 @@ def _region(case: Case, spatial: tuple[int, ...]) -> Flags | None:
     if region.dtype.kind == "f" and (missing := int(np.isnan(region).sum())):
         raise InvalidInputError(f"region: must not contain NaN; {missing} values are NaN")
     if not region.any():
-        raise InvalidInputError("region: must hold at least one voxel; it is empty")
+        raise InvalidInputError("region: must hold at least one voxel; none is left")
     return region.astype(np.bool_, copy=False)

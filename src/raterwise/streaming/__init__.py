@@ -1,1 +1,1 @@
-"""Larger than memory, larger than a machine: parts, digests, files, threads, a cluster."""
+"""Data larger than memory or than one machine: parts, digests, files, threads, a cluster."""

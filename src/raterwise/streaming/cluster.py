@@ -96,7 +96,7 @@ def _own_certificates() -> bool:
     try:
         import_module("cryptography")
     except ImportError as error:
-        raise missing_extra("a local cluster that nobody else can enter", "dask") from error
+        raise missing_extra("a protected local cluster", "dask") from error
     return True
 
 

@@ -66,8 +66,8 @@ def summarise(
     on_unrated : {"error", "drop"}, default "error"
         Whether unrated cases are an error or are left out.
     merge_ties : bool, default True
-        Sorted scores come with equal ones merged; what leaves out one case at a time (the
-        kernel-density error) needs them apart.
+        Merge equal scores in sorted scores; methods that leave out one case at a time (the
+        kernel-density error) need them separate.
 
     Returns
     -------

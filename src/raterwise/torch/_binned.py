@@ -59,7 +59,7 @@ class LabelHistogramLosses(TableMetric):
     `compute` gives a dictionary: expected_squared_loss (eq 8), epistemic_loss (eq 10),
     irreducible_loss, calibration_loss (eq 14), calibration_error, dispersion_loss (eq 36), and
     disagreement_loss (eq 40), disagreement_calibration_loss and _error. Most need two labels per
-    case: with `on_single="drop"` they leave the other cases out, and are NaN where none is left.
+    case: with `on_single="drop"` they leave the other cases out, and are NaN if none is left.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ class LabelHistogramLosses(TableMetric):
     bins : int, default 15
         Number of equal-width bins.
     estimator : {"debiased", "plugin"}, default "debiased"
-        With "plugin" every loss is the plain one, the epistemic loss included (eqs 9, 13).
+        With "plugin", every loss is the plug-in estimate, including the epistemic loss (eqs 9, 13).
     singletons : {"zero", "plugin"}, default "zero"
-        What a bin of one case gives to a debiased calibration loss.
+        What a bin with one case contributes to a debiased calibration loss.
     on_single : {"error", "drop"}, default "error"
         Whether cases with fewer than two labels are an error or are left out.
     **kwargs : keyword arguments

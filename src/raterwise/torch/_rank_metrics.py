@@ -61,7 +61,7 @@ class AUCCC(_RankMetric):
     """How well confidence separates right from wrong, `raterwise.auccc` (CCC section 2.2).
 
     Confidences are counted in 8,348 fine cells, finest near 0 and 1 where they pile up. Two cases
-    of one cell count as tied; `bound` says by how much that can matter. With several raters every
+    of one cell count as tied; `bound` limits the effect of this. With several raters every
     label counts.
 
     Parameters
@@ -103,7 +103,7 @@ class AUCCC(_RankMetric):
         weights : array or Tensor, optional
             (N, …): of the cases.
         confidence : array or Tensor, optional
-            (N, …): from elsewhere, in [0, 1]; by default the largest probability.
+            (N, …): a separate confidence in [0, 1]; by default the largest probability.
 
         >>> metric = AUCCC(num_classes=2)
         >>> metric.update([[0.9, 0.1], [0.8, 0.2]], [0, 0])
@@ -157,9 +157,9 @@ class AUCCC(_RankMetric):
 class AUROC(_RankMetric):
     """How well the probability of a class separates its cases from the others.
 
-    The area under the ROC curve: of class 1 where there are two classes, otherwise of each class
-    against the rest, the mean over those that have a value. Probabilities are counted in fine
-    cells, as in `AUCCC`; with several raters a case is positive as far as they say so.
+    The area under the ROC curve: for class 1 of two; with more classes, each class against the
+    rest, averaged over those that have a value. Probabilities are counted in fine cells, as in
+    `AUCCC`. With several raters, a case is positive to the extent that they say so.
 
     Parameters
     ----------

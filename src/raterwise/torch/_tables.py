@@ -45,11 +45,11 @@ class TableMetric(Metric):
     on_unrated : {"error", "drop"}, default "error"
         Whether cases whose label counts are all 0 are an error or are left out.
     validate_args : bool, default True
-        Check the values of every batch. Without it a GPU need not wait, and wrong values pass: on
-        any device, rows that do not add to 1 count as they are, and a label that is no class counts
-        as none of them.
+        Check the values of every batch. Without the check a GPU need not wait, but wrong values are
+        not noticed: rows that do not sum to 1 count as they are, and a label that is not a class
+        counts for none.
     **kwargs : keyword arguments
-        What every `torchmetrics.Metric` takes.
+        Arguments of every `torchmetrics.Metric`.
 
     See Also
     --------
@@ -120,12 +120,12 @@ class TableMetric(Metric):
         labels : array, Tensor or Labels
             Classes (N, …), or label counts (N, K, …) where several raters labelled each case.
         weights : array or Tensor, optional
-            (N, …): of the cases; those of weight 0 are not there.
+            (N, …): weights of the cases; cases of weight 0 are ignored.
 
         Raises
         ------
         InvalidInputError
-            In the words of the functions of raterwise; the state stays as it was.
+            With the messages of raterwise's functions; the state is not changed.
 
         >>> from raterwise.torch.metrics import ECE
         >>> metric = ECE(num_classes=2)
@@ -138,7 +138,7 @@ class TableMetric(Metric):
             self._add(cases, self.tables)
 
     def merge_state(self, incoming_state: Any) -> None:
-        """Add what another metric of the same options has seen.
+        """Add the state of another metric with the same options.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class TableMetric(Metric):
         Raises
         ------
         MergeError
-            If it is of other classes, bins or options.
+            If its classes, bins or options differ.
 
         >>> from raterwise.torch.metrics import ECE
         >>> here, there = ECE(num_classes=2), ECE(num_classes=2)
@@ -164,11 +164,11 @@ class TableMetric(Metric):
         self._update_count = max(self._update_count, 1)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Add a batch and return its own value, NaN where it has none.
+        """Add a batch and return the batch's own value, NaN if it has none.
 
-        A batch without a value, such as one of ignored pixels alone, should not end a training
-        run; `compute` raises where all batches together have none. After an error the state is
-        what it was before.
+        A batch without a value, such as one with only ignored pixels, should not end a training
+        run; `compute` raises if all batches together have none. After an error the state is
+        unchanged.
         """
         before = {name: table.clone() for name, table in self.tables.items()}
         updates = self._update_count
@@ -196,7 +196,7 @@ class TableMetric(Metric):
         Returns
         -------
         dict of str to Tensor
-            Tables of sums by name; those of several batches add up.
+            Tables of sums by name; the tables of several batches can be added.
 
         >>> from raterwise.torch.metrics import ECE
         >>> ECE(num_classes=2, bins=5).tables_of([0.9], [1])["sums"].shape[:2]  # channels, bins
@@ -213,7 +213,7 @@ class TableMetric(Metric):
         return tables
 
     def compute(self) -> Any:
-        """Return the metric of all cases so far.
+        """Return the metric for all cases so far.
 
         Returns
         -------
@@ -223,7 +223,7 @@ class TableMetric(Metric):
         Raises
         ------
         UndefinedMetricError
-            Where there is no value, such as before the first case.
+            If there is no value, for example before the first case.
 
         >>> from raterwise.torch.metrics import MCE
         >>> metric = MCE(num_classes=2)
@@ -239,22 +239,22 @@ class TableMetric(Metric):
             return self._undefined()
 
     def compute_from(self, tables: Mapping[str, Tensor]) -> Any:
-        """Return the metric of tables, such as the sum of those of several batches.
+        """Return the metric for tables, such as the sum of the tables of several batches.
 
         Parameters
         ----------
         tables : mapping of str to Tensor
-            As `tables_of` gives them.
+            As returned by `tables_of`.
 
         Returns
         -------
         Tensor or dict of str to Tensor
-            As `compute`: one number, float64, or several by the names of their functions.
+            As from `compute`: one float64 number, or several by the names of their functions.
 
         Raises
         ------
         UndefinedMetricError
-            If it is not defined, such as the AUROC of a class that no case has.
+            If it is not defined, such as the AUROC of a class without cases.
 
         >>> from raterwise.torch.metrics import ECE
         >>> metric = ECE(num_classes=2)
@@ -321,9 +321,9 @@ class TableMetric(Metric):
         return probs if maps else (probs[0], *probs[2:])
 
     def plot(self, val: Any = None, ax: Any = None) -> tuple[Any, Any]:
-        """Draw the curve that the number stands for: reliability, CCC or ROC.
+        """Draw the curve behind the number: reliability, CCC or ROC.
 
-        Where no curve belongs to it, as to NLL, the value is drawn, as torchmetrics does.
+        For a metric without a curve, such as NLL, the value is drawn, as torchmetrics does.
 
         Parameters
         ----------
@@ -335,12 +335,12 @@ class TableMetric(Metric):
         Returns
         -------
         tuple of Figure and Axes
-            Where it was drawn.
+            The figure and axes used.
 
         Raises
         ------
         UndefinedMetricError
-            Before the first case.
+            If no case was given yet.
 
         >>> from raterwise.torch.metrics import ECE
         >>> metric = ECE(num_classes=2)

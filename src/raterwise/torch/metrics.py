@@ -1,8 +1,8 @@
 """Metrics for the training loop: the tables of raterwise as the state of torchmetrics metrics.
 
-Each has a state of constant size, the sums per channel and bin that the functions of raterwise
-are formulas over; no prediction is stored. Batches, devices and processes add up their sums, so
-any batching gives the numbers of the functions, and synchronising is one sum of a small table.
+Each has a state of constant size: the sums per channel and bin from which raterwise's functions
+are computed. No prediction is stored. Batches, devices and processes add up their sums, so any
+batching gives the same numbers as the functions, and synchronising adds up one small table.
 
     metric = ECE(num_classes=4).to(device)
     for images, labels in loader:
@@ -11,7 +11,7 @@ any batching gives the numbers of the functions, and synchronising is one sum of
 
 Probabilities are (N, K), dense (N, K, H, W[, D]), or for the probability of class 1 of two (N,)
 and sigmoid maps (N, 1, H, W) or (N, H, W); labels are classes (N, …) or label counts (N, K, …)
-where several raters labelled each case. `metric.plot()` draws the curve that the number stands for.
+if several raters labelled each case. `metric.plot()` draws the curve behind the number.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ class RobustECE(ReliabilityMetric):
     sigma : float, default 0.1
         The standard deviation of the Gaussian, in units of probability.
     observed_bins_only : bool, default False
-        Leave out the bins that no confidence lies in.
+        Leave out bins without a confidence.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
         What is asked of each case; "positive" is for two classes.
     per : {"annotation", "case"}, default "annotation"

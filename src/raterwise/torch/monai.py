@@ -20,17 +20,17 @@ def monai_metric(metric: TableMetric, *, reduction: Literal["pooled", "mean"] = 
 
     It is called with `y_pred` (B, K, …), probabilities, or (B, 1, …), those of the foreground, and
     `y` (B, K, …), one-hot or the counts of several raters, or (B, 1, …) classes; or with lists of
-    such without the B. What it keeps is one small table per image.
+    such without the B. It keeps one small table per image.
 
     Parameters
     ----------
     metric : TableMetric
         One of `raterwise.torch.metrics`; its `ignore_index=0` leaves the background out.
     reduction : {"pooled", "mean"}, default "pooled"
-        `aggregate` gives the metric of all pixels together, or the mean of the images' own. The
-        mean leaves out images that have none, such as an AUCCC where every pixel is right or an
-        epistemic loss where no pixel has two raters; `metric.left_out` says how many (of each
-        value where the metric has several).
+        `aggregate` gives the metric of all pixels together, or the mean over images. The mean
+        leaves out images without a value, such as an AUCCC if every pixel is right, or an
+        epistemic loss if no pixel has two raters; `metric.left_out` counts them (for each value,
+        if the metric has several).
 
     Returns
     -------

@@ -134,11 +134,11 @@ def mmce_term(
         MMCE² = 1/N² Σ_ij (c_i - r_i)(c_j - r_j) k(r_i, r_j),  k = exp(-|r_i - r_j| / bandwidth)
 
     with the confidence r and c whether the prediction is right, or the fraction of raters who say
-    so. `root=True` is MMCE itself, whose gradient grows without bound as it goes to 0.
+    so. `root=True` gives MMCE itself, with a gradient that grows without bound as MMCE tends to 0.
 
     `weighted=True` divides the sums over right and over wrong cases by their own numbers m and n,
-    so that the few wrong ones count (Kumar et al. 2018, section 3.2). Much released code then
-    divides by them a second time: `normalization="released"` is that, always with the root.
+    so that a few wrong cases count (Kumar et al. 2018, section 3.2). Much released code divides by
+    them a second time: `normalization="released"` does this, always with the root.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def mmce_term(
     root : bool, default False
         MMCE itself instead of its square.
     normalization : {"mean", "released"}, default "mean"
-        For `weighted=True`: the paper's normalisation, or that of much released code.
+        For `weighted=True`: the paper's normalisation, or the one in much released code.
     weight : Tensor, optional
         Shape (K,): weight of a case by its label; by default all equal.
     ignore_index : int, default -100
@@ -272,7 +272,7 @@ class MMCE(LossModule):
     root : bool, default False
         MMCE itself instead of its square.
     normalization : {"mean", "released"}, default "mean"
-        For `weighted=True`: the paper's normalisation, or that of much released code.
+        For `weighted=True`: the paper's normalisation, or the one in much released code.
     weight : Tensor, optional
         Shape (K,): weight of a case by its label; by default all equal.
     ignore_index : int, default -100
