@@ -112,7 +112,7 @@ def test_a_report_of_other_files_says_what_to_do(tables: Path) -> None:
     assert done.exit_code == 0, done.output
     refused = run(f"report '{results}' -o '{page}' --after '{made}'")
     assert refused.exit_code == 2
-    assert "takes before_after.json in the place of results" in " ".join(refused.output.split())
+    assert "takes before_after.json instead of results" in " ".join(refused.output.split())
     for command, stage in ((f"report '{made}'", "after"),
                            (f"report '{results}' --after '{results}'", "before")):  # fmt: skip
         assert run(f"{command} -o '{page}'").exit_code == 0
