@@ -193,7 +193,8 @@ def test_penalties_by_cross_validation(studies: str) -> None:
     found = done(f"{studies} --method matrix --cross-validate --metrics brier")
     chosen = load("out/calibrator.json")
     assert type(chosen).__name__ == "MatrixScalingCV"
-    assert f"bias_l2 {chosen.bias_l2_:.4g}" in found["fitted"]
+    penalties = f"bias_l2 {chosen.bias_l2_:.4g}, off_diagonal_l2 {chosen.off_diagonal_l2_:.4g}"
+    assert f"MatrixScalingCV ({penalties})" in found["fitted"]
 
 
 def test_the_penalty_of_alpha(studies: str) -> None:

@@ -64,6 +64,16 @@ def value_and_bound(name: str, z: Array, labels: Array) -> tuple[float, float]:
     return value, float(bound)
 
 
+def test_kernel_error_of_cases_in_cells_of_their_own_is_that_of_pairs() -> None:
+    """Σ_{i≠j} r_i r_j exp(-|z_i - z_j| / 0.4) / (3 · 2) with r = (-0.2, 0.5, -0.9), bound 0."""
+    value, bound = value_and_bound(
+        "kernel_calibration_error", np.array([0.2, 0.5, 0.9]), np.array([0, 1, 0])
+    )
+    near, far, both = np.exp(-0.3 / 0.4), np.exp(-0.4 / 0.4), np.exp(-0.7 / 0.4)
+    pairs = -0.2 * 0.5 * near - 0.5 * 0.9 * far + 0.2 * 0.9 * both
+    assert (value, bound) == pytest.approx((pairs / 3, 0), abs=1e-12)
+
+
 @pytest.mark.parametrize("cells", CELLS.values(), ids=CELLS)
 @pytest.mark.parametrize("name", ["auccc", "augrc", "aurc"])
 def test_the_worst_order_is_as_far_as_the_bound(

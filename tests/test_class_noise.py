@@ -76,6 +76,33 @@ def test_any_number_of_raters_has_the_variance_of_their_mean(raters: float) -> N
     assert drawn.sum(axis=2).var(axis=0) == pytest.approx(expected, rel=0.03)
 
 
+@pytest.mark.parametrize("metric", ["ece", "mce"])
+def test_raters_who_always_say_the_same_are_one_rater(metric: str) -> None:
+    """Their labels are drawn together, so that three tell no more of each class than one."""
+    random = np.random.default_rng(0)
+    p = random.dirichlet(np.ones(3), 80)
+    y = np.array([random.choice(3, p=q) for q in p])
+    alone, together = (
+        rw.evaluate(p, labels, metric, question="per_class", resamples=100)[metric]
+        for labels in (rw.Labels.from_classes(y, 3), rw.Labels.from_ratings(np.stack([y] * 3, 1)))
+    )
+    for end in ("value", "low", "high", "debiased", "p_value"):
+        assert getattr(together, end) == pytest.approx(getattr(alone, end), abs=1e-9)
+
+
+def test_raters_who_speak_for_themselves_show_more_than_one() -> None:
+    """A model that is far too sure of 60 cases: one rater leaves it open, nine do not."""
+    random = np.random.default_rng(0)
+    p = random.dirichlet(np.ones(3), 60)
+    truth = p**0.4 / (p**0.4).sum(axis=1, keepdims=True)
+    ratings = np.array([random.choice(3, 9, p=q) for q in truth])
+    asked = {"metrics": "mce", "question": "per_class", "resamples": 200}
+    one = rw.evaluate(p, rw.Labels.from_classes(ratings[:, 0], 3), **asked)["mce"]
+    nine = rw.evaluate(p, rw.Labels.from_ratings(ratings, num_classes=3), **asked)["mce"]
+    assert nine.p_value < 0.05 < one.p_value
+    assert nine.low > 0 == one.low
+
+
 def test_units_of_several_cases_have_no_probabilities_of_their_own() -> None:
     """Two cases in one unit: their sums are known, not who has which."""
     both = one_case_each(softmax(np.random.default_rng(1).normal(size=(20, 3)), axis=1))

@@ -98,6 +98,22 @@ def test_compare_ranks_by_a_column(study: dict[str, Any]) -> None:
     )
 
 
+def test_compare_counts_weights_and_knows_the_names_of_classes(tmp_path: Path) -> None:
+    """As by hand: the Brier scores of 0.8 and 0.4 differ by 0.36 - 0.04, those of 0.5 by nothing.
+
+    The first case counts three times, so that the mean is 3 · 0.32 / 4; its class is "yes".
+    """
+    for name, probs in {"sharp": [0.8, 0.5], "blunt": [0.4, 0.5]}.items():
+        table(tmp_path / f"{name}.csv", np.array(probs), truth=[1, 0], w=[3, 1])
+    found = run(
+        "compare", tmp_path / "blunt.csv", tmp_path / "sharp.csv", "--label-column", "truth",
+        "--weight-column", "w", "--metrics", "brier", "--resamples", 20, "--quiet",
+        "--class-names", "no,yes", "--out", tmp_path / "c.json",
+    )  # fmt: skip
+    assert found["differences"][0]["difference"] == pytest.approx(0.24)
+    assert found["models"]["sharp"]["data"]["class_names"] == ["no", "yes"]
+
+
 def test_stability_takes_draws_and_cases_from_elsewhere(study: dict[str, Any]) -> None:
     """RECE-M of the draws, and AUCCC with cases from elsewhere beside every part."""
     folder = study["folder"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 import raterwise as rw
+from raterwise.predictions.mixtures import Draws
 from strategies import ordinary
 
 GOOD = np.array([[0.8, 0.2], [0.3, 0.7], [0.5, 0.5]])
@@ -84,10 +86,14 @@ def test_the_first_bad_row_is_named_with_any_number_of_threads() -> None:
 
 
 def test_taking_cases_takes_everything() -> None:
-    """Labels, weights, patients; by index or by mask."""
+    """Labels, weights, patients, confidences, draws, numbers of raters; by index or by mask."""
     problem = ordinary(10)
     predictions = rw.Predictions.of(
         problem.probs, problem.labels, weights=np.arange(1, 11), groups=list("aabbccddee")
+    )
+    numbers = np.arange(10)
+    predictions = replace(
+        predictions, confidence=numbers / 10, draws=Draws(np.zeros((2, 10))), case_raters=numbers
     )
     mask = np.arange(10) % 3 == 0
     for rows in (mask, np.flatnonzero(mask)):
@@ -97,6 +103,10 @@ def test_taking_cases_takes_everything() -> None:
         assert taken.weights is not None and taken.weights.tolist() == [1, 4, 7, 10]
         assert taken.groups is not None
         assert [taken.group_ids[g] for g in taken.groups] == ["a", "b", "d", "e"]
+        assert taken.confidence is not None and taken.confidence.tolist() == [0, 0.3, 0.6, 0.9]
+        assert taken.case_raters is not None and taken.case_raters.tolist() == [0, 3, 6, 9]
+        assert taken.draws is not None and taken.draws.rows is not None
+        assert taken.draws.rows.tolist() == [0, 3, 6, 9]
 
 
 @pytest.mark.parametrize(

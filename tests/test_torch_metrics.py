@@ -165,6 +165,20 @@ def test_single_labels_among_histograms() -> None:
     assert alone.compute()["epistemic_loss"].isnan()
 
 
+@pytest.mark.parametrize("checked", [True, False])  # by the loops for the CPU, by those of PyTorch
+def test_weights_stay_with_their_cases_where_single_labels_are_left_out(checked: bool) -> None:
+    """By hand, weights 3 and 1: losses 0 and 0.08, disagreement 1 and 0, predicted 0.5 and 0.32."""
+    metric = metrics.LabelHistogramLosses(
+        2, estimator="plugin", on_single="drop", validate_args=checked
+    )
+    probs = torch.tensor([[0.5, 0.5], [0.9, 0.1], [0.8, 0.2]], dtype=torch.float64)
+    metric.update(probs, torch.tensor([[1, 1], [1, 0], [2, 0]]), torch.tensor([3.0, 5.0, 1.0]))
+    got = metric.compute()
+    assert got["epistemic_loss"].item() == pytest.approx(0.08 / 4)
+    assert got["irreducible_loss"].item() == pytest.approx(3 / 4)
+    assert got["disagreement_loss"].item() == pytest.approx((3 * 0.5**2 + 0.32**2) / 4)
+
+
 @pytest.mark.parametrize("estimator", ["debiased", "plugin"])
 def test_epistemic_loss_follows_the_estimator(estimator: str) -> None:
     """The plug-in is not the unbiased one, and both are of the cases with two labels."""
