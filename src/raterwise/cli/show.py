@@ -17,7 +17,7 @@ from raterwise.catalog import CATALOG
 from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import counted_in_words, facts_in_words, level_of, titles_by
+from raterwise.report.words import counted_in_words, facts_in_words, hidden, level_of, titles_by
 from raterwise.results import Estimate, Results, left_out
 
 ROOM_FOR_MEANINGS = 120
@@ -100,7 +100,7 @@ def print_results(results: Results, console: Console | None = None) -> None:
     if corrected:
         console.print(
             "corrected: the error without what chance adds to it. Chance pushes a calibration "
-            "error up."
+            f"error up.{hidden(results.values())}"
         )
     if results.findings:
         from raterwise.cli.show_findings import print_findings
