@@ -13,6 +13,7 @@ from raterwise.report.words import (
     counted_in_words,
     facts_in_words,
     level_of,
+    subject_of,
     titles_by,
     unit_of,
 )
@@ -27,7 +28,7 @@ MOST_NAMED = 20
 def method(results: Results, versions: Mapping[str, str]) -> Html:
     """Return how it was computed: options, what was left out, what is undefined, versions."""
     data, options = results.data, results.options
-    unit = "patients" if data.get("patients") else "images" if "voxels" in data else "cases"
+    unit = "patients" if data.get("patients") else f"{subject_of(data)}s"
     drawn = unit if options.get("unit", "cases") == "cases" else "raters"
     lines = []
     if options.get("resamples"):

@@ -200,6 +200,11 @@ def unit_of(data: Any) -> str:
     return "voxel" if data and "voxels" in data else "case"
 
 
+def subject_of(data: Any) -> str:
+    """Return what belongs to a patient and to a sub-group: a case, or an image of many voxels."""
+    return "image" if data and "voxels" in data else "case"
+
+
 def classes_in_words(data: Any) -> str:
     """Return the names of the classes (or findings), where there are names and not too many."""
     if findings := data.get("findings"):
