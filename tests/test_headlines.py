@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import raterwise as rw
 from raterwise.cli import app
+from raterwise.cli.show import print_results
 from raterwise.inference.paired import Difference
 from raterwise.report.findings import verdicts_by_finding
 from raterwise.report.headlines import designs_in_words, differences_in_words
-from raterwise.report.key_figures import figures
+from raterwise.report.key_figures import figures, in_brackets
 from raterwise.report.raters import interchangeable
 from raterwise.report.sections import _repairable
 from raterwise.report.verdicts import _most_telling, _open
@@ -245,3 +249,15 @@ def test_findings_that_are_off_come_first() -> None:
     found = rw.evaluate_multilabel(p, said, np.ones_like(said), metrics="ece", names=["a", "b"])
     verdicts = verdicts_by_finding(found)
     assert [(title, v.tone) for title, v in verdicts.items()] == [("b", "bad"), ("a", "good")]
+
+
+def test_a_corrected_error_above_the_error_is_explained() -> None:
+    """Chance pushes an error up, so that a reader would take a larger corrected one for wrong."""
+    told = "Where it is larger, chance or smoothing hides a part of the error."
+    found = rw.evaluate([0.9, 0.2], [1, 0], "ece", resamples=0)
+    for debiased, times in ((0.3, 1), (0.1, 0), (0.20001, 0)):
+        e = replace(found["ece"], value=0.2, debiased=debiased)
+        results, written = replace(found, estimates={"ece": e}), io.StringIO()
+        print_results(results, Console(file=written, width=200))
+        assert written.getvalue().count(told) == times
+        assert in_brackets(results, [e]).count(told) == times

@@ -77,6 +77,15 @@ def test_agreement_speaks_of_no_predictions() -> None:
         ("evaluate --version", "--version: there is no such option here; raterwise --version"),
         ("--verbose", "--verbose: there is no such option (did you mean '--version'?)"),
         ("help", "help: there is no such command; raterwise --help says it"),
+        (
+            "compare a.csv --subgroup-column x",
+            "here; raterwise evaluate and segment have it",
+        ),
+        (
+            "agreement r.csv --budget 9",
+            "no such option here; raterwise plan has it",
+        ),
+        ("segment m.csv --ratings r.csv", "the manifest's column raters names the masks"),
         ("segment m.csv --group-column patient", "manifest's column patient names the patients"),
         ("evaluate p.csv --metrics ece, brier", "brier: not expected here; an option takes one"),
         ("evaluate p.csv --ratings a.csv b.csv c.csv", "b.csv c.csv: not expected here"),

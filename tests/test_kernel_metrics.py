@@ -704,5 +704,6 @@ def test_a_bandwidth_at_the_end_of_the_grid_warns() -> None:
 def test_the_smallest_bandwidth_warns_as_well() -> None:
     """Rows that differ in the twelfth digit."""
     rows = 0.5 + 1e-12 * np.random.default_rng(0).normal(size=(40, 1)) * np.array([[1, -1]])
-    with pytest.warns(UserWarning, match="1e-05, is the smallest that was tried"):
+    told = "1e-05, is the smallest that was tried.*; bandwidth=0.01 sets another"
+    with pytest.warns(UserWarning, match=told):
         rw.kde_ece(rows, np.arange(40) % 2, question="canonical")

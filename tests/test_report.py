@@ -485,6 +485,10 @@ def test_captions_speak_of_bands_that_are_drawn() -> None:
     for resamples, times in ((0, 0), (20, 3)):
         results = rw.evaluate(probs, labels, "auroc,auccc", resamples=resamples, level=0.9)
         assert report_html(results).count(told) == times
+    for patients, drawn in (([1] * 40, False), (None, True)):
+        results = rw.evaluate(probs, labels, "ece", groups=patients, resamples=20)
+        assert ("so, with an interval." in report_html(results)) is drawn
+        assert ("how often raters say so. On" in report_html(results)) is not drawn
     both = rw.compare({"a": probs, "b": probs}, labels, "auroc,auccc", resamples=20, level=0.9)
     assert comparison_html(both).count(told) == 3
 

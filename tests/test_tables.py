@@ -568,6 +568,21 @@ BAD_RATINGS = {
         TableColumns(),
         "column 'label': must hold classes; data row 2 is 'Malign', and the classes are 'benign'",
     ),
+    "a total below names": (
+        "case,rater_1\na,benign\nb,malignant\nTotal,2\n",
+        TableColumns(),
+        r"row 3 is '2', .*'malignant' \(if the last row is no case but a total, delete it\)",
+    ),
+    "a total below codes": (
+        "case,rater_1\na,0\nb,1\nTotal,81\n",
+        TableColumns(),
+        r"row 3 is '81', .* codes 0 … 1 \(if the last row is no case but a total, delete it\)",
+    ),
+    "a wrong class above the last row": (
+        "case,rater_1\na,0\nb,81\nc,1\n",
+        TableColumns(),
+        r"row 2 is '81', .* or the codes 0 … 1$",
+    ),
     "names and codes mixed": (
         "case,reader,label\na,1,benign\na,2,1\n",
         TableColumns(),

@@ -335,8 +335,12 @@ def test_a_further_column_of_the_manifest_may_say_the_sub_group(tmp_path: Path) 
     rows = [f"{row},{cell}" for row, cell in zip(rows, cells, strict=True)]
     manifest.write_text("\n".join(rows) + "\n")
     assert "sub-group: --subgroup-column site)" in segment(manifest, "--metrics", "ece").stderr
-    done = segment(manifest, "--metrics", "ece", "--subgroup-column", "site", "--resamples", "20")
+    page = tmp_path / "r.html"
+    asked = ("--metrics", "ece", "--resamples", "20", "--html", page)
+    done = segment(manifest, *asked, "--subgroup-column", "site")
     assert done.exit_code == 0 and "By site" in done.output
+    assert "site = A: only 2 images of 2 patients" in " ".join(done.output.split())
+    assert '<th scope="col">Images</th>' in page.read_text(encoding="utf-8")
     (one,) = {dict(image.values)["site"] for image in read_manifest(manifest, values="site")[::2]}
     assert one == "A"
 

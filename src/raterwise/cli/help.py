@@ -46,7 +46,10 @@ NUMBERS = (
 ASKED = ("--metrics", "--question", "--per", "--option", "--bins", "--threshold")
 IN_MEMORY = "reads its tables into memory; raterwise evaluate --stream takes --cluster"
 NOT_HERE: dict[str, dict[str, str]] = {
-    "segment": {"--group-column": "the manifest's column patient names the patients"},
+    "segment": {
+        "--group-column": "the manifest's column patient names the patients",
+        "--ratings": "the manifest's column raters names the masks",
+    },
     "merge": dict.fromkeys((*ASKED, "--seed"), "the saved summaries keep what they were made with"),
     "report": dict.fromkeys((*ASKED, "--seed"), "the results keep what they were made with"),
     "worklist": {
@@ -180,6 +183,17 @@ def _word(param: Any, ctx: Any) -> str:
     return "FOLDER" if folder else BY_TYPE.get(shown.lower(), shown)
 
 
+def _commands_with(option: str, ctx: Any) -> list[str]:
+    """Return the first two of the other commands that have this option."""
+    group = getattr(getattr(ctx, "parent", None), "command", None)
+    others = getattr(group, "commands", {})
+    return [
+        name
+        for name, command in others.items()
+        if any(option in param.opts for param in command.get_params(ctx))
+    ][:2]
+
+
 def usage_in_words(error: Any) -> str:
     """Return what is wrong with what was typed, in one line, with what may have been meant."""
     message = " ".join(str(error.format_message()).split())
@@ -200,6 +214,12 @@ def usage_in_words(error: Any) -> str:
         why = {**NOT_EVEN_ONE, **NOT_HERE.get(command, {})}.get(option)
         if why is not None:
             return f"{option}: there is no such option here; {why}"
+        if elsewhere := _commands_with(option, ctx):
+            one = "has" if len(elsewhere) == 1 else "have"
+            return (
+                f"{option}: there is no such option here; raterwise {' and '.join(elsewhere)} "
+                f"{one} it"
+            )
         return f"{option}: there is no such option{did_you_mean(option, known)}"
     param = getattr(error, "param", None)
     if param is None:

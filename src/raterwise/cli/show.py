@@ -17,7 +17,14 @@ from raterwise.catalog import CATALOG
 from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import counted_in_words, facts_in_words, level_of, titles_by
+from raterwise.report.words import (
+    counted_in_words,
+    facts_in_words,
+    hidden,
+    level_of,
+    subject_of,
+    titles_by,
+)
 from raterwise.results import Estimate, Results, left_out
 
 ROOM_FOR_MEANINGS = 120
@@ -100,7 +107,7 @@ def print_results(results: Results, console: Console | None = None) -> None:
     if corrected:
         console.print(
             "corrected: the error without what chance adds to it. Chance pushes a calibration "
-            "error up."
+            f"error up.{hidden(results.values())}"
         )
     if results.findings:
         from raterwise.cli.show_findings import print_findings
@@ -176,15 +183,15 @@ def _print_subgroups(results: Results, console: Console) -> None:
             f" p is adjusted for all {made} comparisons of levels and metrics." if made else ""
         )
         console.print(
-            f"difference: from the cases of all other levels.{adjusted} Calibration errors are "
-            "corrected."
+            f"difference: from the {subject_of(results.data)}s of all other levels.{adjusted} "
+            "Calibration errors are corrected."
         )
 
 
 def _subgroup_table(results: Results, variable: str) -> Table:
     chosen = [found for found in results.subgroups if found.variable == variable]
     level = f"{level_of(results)} interval"
-    table = plain_table("level", "cases", "value")
+    table = plain_table("level", f"{subject_of(results.data)}s", "value")
     table.add_column(level, no_wrap=True)
     table.add_column("difference", justify="right", no_wrap=True)
     table.add_column(level, no_wrap=True)

@@ -275,7 +275,7 @@ def _compared(found: Sequence[MetricStability]) -> list[str]:
     Not where the difference is within two standard errors of the simulation.
     """
     moves = {(one.metric, one.raters): one.variation for one in found}
-    repeats = found[0].curve.values.shape[1]
+    repeats = found[0].curve.values.shape[1] if found else 0
     told = []
     for metric in dict.fromkeys(one.metric for one in found):
         every, one = moves.get((metric, EVERY)), moves.get((metric, ONE))

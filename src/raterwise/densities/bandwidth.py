@@ -68,7 +68,7 @@ class Bandwidth(float):
         which = "smallest" if self == BANDWIDTHS[0] else "largest"
         return (
             f"kde_ece: the bandwidth chosen by likelihood, {self:.3g}, is the {which} that was "
-            "tried, so the value depends on where the search ended; give bandwidth="
+            "tried, so the value depends on where the search ended; bandwidth=0.01 sets another"
         )
 
 

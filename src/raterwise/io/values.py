@@ -120,6 +120,8 @@ def as_class_codes(
         row = int(np.flatnonzero(unknown & odd if (unknown & odd).any() else unknown)[0])
         text = texts[rows[row]]
         way = _way_out(text, list(dict.fromkeys((*rated, *beside))), class_names, known)
+        if not way and row == len(found) - 1 > 0:
+            way = " (if the last row is no case but a total, delete it)"
         raise InvalidInputError(
             f"{where}: must hold classes; data row {row + 1} is {text!r}, and the classes are "
             f"{_classes_in_words(class_names, rated)}{way}"
@@ -168,7 +170,8 @@ def _way_out(
             "probabilities)"
         )
     meant = did_you_mean(text, class_names)
-    if not meant and is_whole(text) and any(word in class_names for word in words):
+    code = is_whole(text) and 0 <= float(text) < len(class_names)
+    if not meant and code and any(word in class_names for word in words):
         return " (names and codes are mixed: write names)"
     if not meant and others == [text] and not is_whole(text):
         return _if_no_rating(text)

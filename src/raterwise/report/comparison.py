@@ -139,11 +139,12 @@ def _summary(comparison: Any, first: Results) -> Html:
     judged = {name: results for name, results in comparison.models.items() if not results.findings}
     rests = el("p", f"Based on {basis(first.data)}.", class_="basis")
     differ = differences_in_words(comparison)
-    told = el("p", el("strong", differ)) if differ else None
+    first_words = el("strong", differ) if len(comparison.models) == 2 else differ
+    told = [el("p", first_words) if differ else None, sections.verdicts(judged) if judged else None]
     return section(
         "verdict",
         "Verdict",
-        el("div", told, sections.verdicts(judged) if judged else None, rests, class_="panel"),
+        el("div", told, rests, class_="panel"),
         [el("h3", "Which is the best?"), el("ul", lines)] if lines else None,
         sections.warned(*warnings_by_model(comparison.models)),
     )  # fmt: skip

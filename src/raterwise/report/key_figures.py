@@ -20,6 +20,7 @@ from raterwise.report.words import (
     bracketed,
     counting,
     estimated,
+    hidden,
     level_of,
     number,
     percent,
@@ -136,7 +137,7 @@ def in_brackets(results: Results, shown: Iterable[Estimate]) -> str:
     """
     shown = list(shown)
     notes = [f"In brackets: {level_of(results)} interval."] * any(e.low is not None for e in shown)
-    notes += [LESS_CHANCE] * any(e.debiased not in (None, e.value) for e in shown)
+    notes += [LESS_CHANCE + hidden(shown)] * any(e.debiased not in (None, e.value) for e in shown)
     return " ".join(notes)
 
 

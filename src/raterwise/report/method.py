@@ -13,6 +13,7 @@ from raterwise.report.words import (
     counted_in_words,
     facts_in_words,
     level_of,
+    subject_of,
     titles_by,
     unit_of,
 )
@@ -27,7 +28,7 @@ MOST_NAMED = 20
 def method(results: Results, versions: Mapping[str, str]) -> Html:
     """Return how it was computed: options, what was left out, what is undefined, versions."""
     data, options = results.data, results.options
-    unit = "patients" if data.get("patients") else "images" if "voxels" in data else "cases"
+    unit = "patients" if data.get("patients") else f"{subject_of(data)}s"
     drawn = unit if options.get("unit", "cases") == "cases" else "raters"
     lines = []
     if options.get("resamples"):
@@ -45,11 +46,7 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
     for reason, count in data.get("dropped", {}).items():
         lines.append(f"Left out: {left_out(str(reason), count)}.")
     lines += _not_in_every_finding(results) if results.findings else _not_in_every_metric(results)
-    rows = [
-        (str(name), "default" if value is None else str(value))
-        for name, value in options.items()
-        if value != {}
-    ]
+    rows = [(str(name), _as_given(value)) for name, value in options.items() if value != {}]
     if not results.provenance:  # which has them
         rows += [(f"version of {name}", version) for name, version in versions.items()]
     table = data_table(("Option", "Value"), rows)
@@ -64,6 +61,23 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
         el("details", el("summary", "Options"), table),
         el("details", el("summary", "References"), el("ol", references)) if references else None,
     )
+
+
+def _as_given(value: Any) -> str:
+    """Return an option as it is written in a command.
+
+    >>> _as_given(None), _as_given(["ece", "brier"]), _as_given({"robust_ece": {"sigma": 0.05}})
+    ('default', 'ece, brier', 'robust_ece.sigma=0.05')
+    """
+    if isinstance(value, Mapping):
+        return ", ".join(
+            f"{name}.{key}={_as_given(one)}"
+            for name, own in value.items()
+            for key, one in own.items()
+        )
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_as_given, value))
+    return "default" if value is None else str(value)
 
 
 def _not_in_every_metric(results: Results) -> list[str]:

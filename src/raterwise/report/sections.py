@@ -228,13 +228,17 @@ def reliability(results: Results, found: Charts) -> Html | None:
         found.place("reliability-chart", spec, words),
         found.place("counts-chart", charts.counts(curves, unit), histogram),
     ]
+    ends = any(np.isfinite(curve.low).any() for curve in curves.values())
     caption = (
         f"Each dot is a bin of {unit}: what the model predicts on average, and how often raters "
-        "say so, with an interval. On the dashed line the two are equal; below it the model says "
-        f"too much, above it too little. The bars count the {unit} in each bin."
+        f"say so{', with an interval' if ends else ''}. On the dashed line the two are equal; "
+        "below it the model says too much, above it too little. The bars count the "
+        f"{unit} in each bin."
     )
     if smooth:
-        caption += " The grey curve smooths over the bins (loess); its band is an interval, too."
+        banded = any(np.isfinite(curve.low).any() for curve in smooth.values())
+        band = "; its band is an interval, too" if banded else ""
+        caption += f" The grey curve smooths over the bins (loess){band}."
     table = bins_table(curves, unit)
     return section("reliability", "Does 90% mean 90%?", chosen, figure(drawn, caption, table))
 

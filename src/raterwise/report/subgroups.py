@@ -9,7 +9,7 @@ from typing import Any
 from raterwise.report.charts import FAINT, SERIES, altair, compiled
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.sections import Charts, choice, figure, section
-from raterwise.report.words import bracketed, joined, number, p_value
+from raterwise.report.words import bracketed, joined, number, p_value, subject_of
 from raterwise.results import Estimate, LevelDifference, Results, Subgroup
 
 Rows = list[dict[str, Any]]
@@ -34,10 +34,11 @@ def subgroups(results: Results, found: Charts) -> Html | None:
     clear = clear_differences(results)
     words = f"Metrics by level. {_verdict(results, clear)} The table below has the numbers."
     chart = found.place("subgroups-chart", forest(results, metrics), words)
+    many = f"{subject_of(results.data)}s"
     caption = (
-        "Each line is a level with its interval; the dashed line is all cases together. A filled "
-        "diamond differs clearly from the cases of all other levels. Calibration errors are "
-        "corrected for chance, which adds more to levels with few cases. Levels are ordered by "
+        f"Each line is a level with its interval; the dashed line is all {many} together. A filled "
+        f"diamond differs clearly from the {many} of all other levels. Calibration errors are "
+        f"corrected for chance, which adds more to levels with few {many}. Levels are ordered by "
         "their first number, or else alphabetically."
     )
     return section(
@@ -128,8 +129,9 @@ def _table(results: Results, metrics: dict[str, Estimate]) -> Html:
                  "–" if d is None else f"{number(d.difference)}{bracketed(d)}",
                  "–" if d is None else p_value(d.adjusted_p_value))
             )  # fmt: skip
-    header = ("Level", "Cases", "Patients", "Metric", "Value (errors corrected)",
-              "Minus the other cases", "Adjusted p")  # fmt: skip
+    many = f"{subject_of(results.data)}s"
+    header = ("Level", many.capitalize(), "Patients", "Metric", "Value (errors corrected)",
+              f"Minus the other {many}", "Adjusted p")  # fmt: skip
     caption = "Metrics by level; p is two-sided and adjusted for all levels and metrics together"
     return data_table(header, rows, caption)
 

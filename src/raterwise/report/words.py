@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.results import Results
+from raterwise.results import Estimate, Results
 
 TIED = 1e-9
 """Shares of resamples that differ by less are equal."""
@@ -96,6 +96,17 @@ def level_of(results: Results) -> str:
 def shaded(results: Results, *, drawn: bool) -> str:
     """Return what the caption of a chart says of its bands; nothing where none is drawn."""
     return f" Shaded: {level_of(results)} interval at each point." if drawn else ""
+
+
+def hidden(shown: Iterable[Estimate]) -> str:
+    """Return how a corrected error can be larger than the error, where one is; otherwise nothing.
+
+    >>> hidden([Estimate("ece", 0.1, debiased=0.09)]), hidden([Estimate("ece", 0.1, debiased=0.12)])
+    ('', ' Where it is larger, chance or smoothing hides a part of the error.')
+    """
+    larger = any(e.debiased is not None and e.value is not None and e.debiased > e.value
+                 and number(e.debiased) != number(e.value) for e in shown)  # fmt: skip
+    return " Where it is larger, chance or smoothing hides a part of the error." * larger
 
 
 def signed(value: float) -> str:
@@ -200,6 +211,11 @@ def titles_by(pairs: Iterable[tuple[Any, str]]) -> Iterable[tuple[Any, str]]:
 def unit_of(data: Any) -> str:
     """Return what has a probability and labels: a case, or a voxel of an image."""
     return "voxel" if data and "voxels" in data else "case"
+
+
+def subject_of(data: Any) -> str:
+    """Return what belongs to a patient and to a sub-group: a case, or an image of many voxels."""
+    return "image" if data and "voxels" in data else "case"
 
 
 def classes_in_words(data: Any) -> str:

@@ -97,17 +97,25 @@ def with_subgroups(
         results,
         data={**results.data, "comparisons": sum(compared)},
         options={**results.options, "subgroup_metrics": list(chosen.metrics)},
-        warnings=(*results.warnings, *warnings_about_levels(variables, found)),
+        warnings=(
+            *results.warnings,
+            *warnings_about_levels(
+                variables, found, "image" if "voxels" in results.data else "case"
+            ),
+        ),
         subgroups=tuple(found),
     )
 
 
 def warnings_about_levels(
-    variables: Sequence[Variable], subgroups: Sequence[Subgroup]
+    variables: Sequence[Variable], subgroups: Sequence[Subgroup], unit: str
 ) -> tuple[str, ...]:
-    """Return which levels are too small to be believed, and which variables have just one."""
+    """Return which levels are too small to be believed, and which variables have just one.
+
+    `unit` is what a variable belongs to, a case or an image.
+    """
     found = [
-        f"{v.name}: every case is {v.levels[0]!r}, so there is nothing to compare"
+        f"{v.name}: every {unit} is {v.levels[0]!r}, so there is nothing to compare"
         for v in variables
         if len(v.levels) == 1
     ]
@@ -115,7 +123,7 @@ def warnings_about_levels(
     for s in subgroups:
         few = []
         if s.cases < FEW_CASES:
-            few.append(f"{s.cases} case" + "s" * (s.cases != 1))
+            few.append(f"{s.cases} {unit}" + "s" * (s.cases != 1))
         if s.patients is not None and s.patients < FEW_PATIENTS:
             few.append(f"{s.patients} patient" + "s" * (s.patients != 1))
         if few:
