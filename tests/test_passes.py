@@ -18,11 +18,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy import stats
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
 import raterwise as rw
+from raterwise.evaluation.judged import judge_predictions
+from raterwise.evaluation.request import Request
 from raterwise.inference.draws import multiplicities
+from raterwise.inference.settings import Settings
 from raterwise.kernels._threads import in_threads, number_of_threads, with_threads
+from raterwise.labels import Labels
+from raterwise.predictions import Predictions
 from raterwise.streaming.cluster import _named
 
 
@@ -439,3 +444,25 @@ def test_a_log_loss_without_errors_has_room_for_one() -> None:
     low, high = ends(rw.evaluate(np.full(30, 0.99), np.ones(30, int), "nll"), "nll")
     assert 0 <= low <= 0.0101
     assert 0.3 < high < 1.5
+
+
+def test_agreement_is_that_on_what_is_asked() -> None:
+    """Ordered classes: raters who confuse neighbours agree more on the top label, by counting."""
+    random = np.random.default_rng(3)
+    cuts, centre = np.array([0.0, 0.6, 1.2, 1.8]), random.normal(-0.8, 1.2, 4000)
+    below = ndtr((cuts - centre[:, None]) / np.hypot(0.7, 0.7))
+    probs = np.diff(below, axis=1, prepend=0, append=1)
+    latent = centre[:, None] + random.normal(0, 0.7, (4000, 1)) + random.normal(0, 0.7, (4000, 3))
+    said = (latent[:, :, None] > cuts).sum(axis=2)
+    top, z = probs.argmax(axis=1), probs.max(axis=1)
+    hits = said == top[:, None]
+    differ = np.mean([(hits[:, a] != hits[:, b]).mean() for a, b in ((0, 1), (0, 2), (1, 2))])
+    labels = Labels.from_ratings(said, num_classes=5)
+    judged = judge_predictions(
+        Predictions.of(probs, labels), Request.of("ece", settings=Settings(20)), verdict=True
+    )
+    assert judged.pass_ is not None
+    of_top = judged.pass_.agreement_on()
+    assert of_top == pytest.approx(1 - differ / (2 * z * (1 - z)).mean(), abs=1e-9)
+    assert judged.pass_.agreement + 0.05 < of_top
+    assert judged.pass_.agreement + 0.02 < judged.pass_.agreement_on(5) < 0.25

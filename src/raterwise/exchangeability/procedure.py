@@ -21,7 +21,7 @@ from raterwise.exchangeability.permutations import (
 from raterwise.labels import Labels, Ratings
 from raterwise.predictions.checks import patient_codes
 from raterwise.rules import between_zero_and_one, positive_integer
-from raterwise.summaries.facts import asked_to_decide
+from raterwise.summaries.deciders import asked_to_decide
 from raterwise.types import Integers
 
 

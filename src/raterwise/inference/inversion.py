@@ -273,7 +273,7 @@ def _calibrated_draws(cells: Any, pass_: Pass, often: int) -> FloatArray:
     weight, total = table.weight, table.weight.sum()
     mirrored = often == 2 and np.allclose(weight[0], weight[1, ::-1])
     if often > 1 and not mirrored and pass_.cases * draws <= SIMULATED:
-        said = pass_.raters, pass_.agreement
+        said = pass_.raters, pass_.agreement_on(often)
         found = cells.by_cell.null_draws(*weight.shape, *said, draws, random)
         if found is not None:
             return np.asarray(found / total)
@@ -282,7 +282,7 @@ def _calibrated_draws(cells: Any, pass_: Pass, often: int) -> FloatArray:
         often * weight / total,
         pass_.cases,
         pass_.raters,
-        pass_.agreement,
+        pass_.agreement_on(often),
         draws=draws,
         random=random,
     )
@@ -306,7 +306,7 @@ def _high_of_bins(cells: Any, pass_: Pass) -> float:
     weight = table.weight[0] @ member
     score = table.score[0] @ member / np.maximum(weight, 1e-300)
     least = intervals.calibrated_noise(
-        score, weight / total, pass_.cases, pass_.raters, pass_.agreement
+        score, weight / total, pass_.cases, pass_.raters, pass_.agreement_on()
     )
     expansion = noise_expansion(cells.sums_by_unit(1), pass_.settings.level)
     return intervals.calibration_interval(

@@ -19,7 +19,7 @@ from raterwise.inference.draws import multiplicities
 from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
 from raterwise.questions import Question
-from raterwise.summaries import BinPlan
+from raterwise.summaries import BinPlan, DeviationSums
 from raterwise.summaries.digest import Digest
 from raterwise.types import Options
 
@@ -118,6 +118,29 @@ class Pass:
         predicted, observed = float(table.score.sum()), float(table.positive.sum())
         return float(np.clip(1 - observed / predicted, 0, 1)) if predicted > 0 else 1.0
 
+    def agreement_on(self, often: int = 1) -> float:
+        """Return how far two raters agree on what is asked, at least as far as on the classes.
+
+        Raters who confuse neighbours only, as on an ordered scale, may differ on the class as often
+        as the probabilities say, and less on whether the predicted class is right. With `often`,
+        each case is asked about all classes: those on which raters agree most count most.
+        """
+        each = self.digest.summaries.values()
+        sums = next((s for s in each if isinstance(s, DeviationSums)), None)
+        if self.facts.classes == 2 or self.facts.most < 2 or sums is None:
+            return self.agreement
+        table = sums.counted(1.0, 0.0)
+        if len(table.weight) < self.facts.classes + 2:  # too many classes to look at each
+            return self.agreement
+        shared = np.maximum((table.together - table.alone).sum(axis=-1), 0)
+        apart = table.apart.sum(axis=-1)
+        which = slice(-2) if often > 1 else slice(-2, -1)  # the last is all classes at once
+        agreed = np.clip(shared[which] - apart[which], 0, None)
+        total = float(agreed.sum())
+        seen = np.divide(agreed, shared[which], out=np.zeros(len(agreed)), where=agreed > 0)
+        found = float(agreed @ seen) / total if total > 0 else 0.0
+        return max(self.agreement, min(found, 1.0))
+
     def in_turns(self) -> list[list[str]]:
         """Return the metrics in the order in which their tables take the least memory."""
         return self.digest.in_turns(self.plans)
@@ -135,7 +158,9 @@ class Pass:
         """Return the noise of a calibrated model in cells that hold different cases."""
         share = table.weight / (table.weight.sum() / often)
         score = table.score / np.where(table.weight > 0, table.weight, 1)
-        found = intervals.calibrated_noise(score, share, self.cases, self.raters, self.agreement)
+        found = intervals.calibrated_noise(
+            score, share, self.cases, self.raters, self.agreement_on(often)
+        )
         return np.asarray(found / often)
 
     def noise_of_soft_bins(self, cells: Any) -> FloatArray:
@@ -147,7 +172,7 @@ class Pass:
         shares = np.diff(ndtr((edges - centres[:, None]) / cells.plan.spread), axis=1)
         shares /= shares.sum(axis=1, keepdims=True)
         score = table.score / np.where(table.weight > 0, table.weight, 1)
-        about = self.cases, self.raters, self.agreement
+        about = self.cases, self.raters, self.agreement_on()
         each = [
             noise.soft_noise(z, n, shares, *about) if n.sum() else np.zeros(len(z))
             for z, n in zip(score, table.cases, strict=True)
@@ -160,7 +185,8 @@ class Pass:
         sqrt( z̄_b (1 - z̄_b) Σ_i (w_i s_ib)² / (Σ w)² · (a + (1 - a) / raters) )
         """
         score = table.score / np.where(table.weight > 0, table.weight, 1)
-        per_case = self.agreement + (1 - self.agreement) / self.raters
+        agreement = self.agreement_on()
+        per_case = agreement + (1 - agreement) / self.raters
         part = table.squared_weight / table.weight.sum() ** 2
         return np.asarray(np.sqrt(np.clip(score * (1 - score), 0, None) * part * per_case))
 

@@ -63,6 +63,7 @@ def binary_digest(voxels: Voxels, plans: Sequence[Any]) -> Digest:
         merged = [a + b for a, b in zip(merged, part, strict=True)]
         by_class = by_class + counts
     cases, raters = len(voxels), len(voxels.raters)
+    divided = int(by_class.sum()) - cases  # they have a rater for either class
     facts = Facts(
         2,
         cases,
@@ -74,6 +75,10 @@ def binary_digest(voxels: Voxels, plans: Sequence[Any]) -> Digest:
         weight=float(cases) * raters,
         squared_weight=float(cases) * raters**2,
         by_class=(int(by_class[0]), int(by_class[1])),
+        twos=cases if raters == 2 else 0,
+        divided_twos=divided if raters == 2 else 0,
+        threes=cases if raters == 3 else 0,
+        divided_threes=divided if raters == 3 else 0,
     )
     return Digest(dict(zip(plans, merged, strict=True)), facts, np.array([cases]))
 
