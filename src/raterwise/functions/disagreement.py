@@ -396,7 +396,7 @@ def _table(
     scored = ScoredCases(
         np.ascontiguousarray(z[rows]), observed(labels.counts[rows]), w, rounding=rounding
     )
-    edges = bins if np.ndim(bins) == 0 else tuple(bin_edges(bins).tolist())
+    edges = tuple(bin_edges(bins).tolist())
     plan = BinPlan(Question("disagreement", "case"), edges)
     return BinSums.of_scored(plan, scored, channels=z.shape[1]).table
 
