@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 
 from raterwise.arrays import as_float_array
-from raterwise.errors import InvalidInputError, RaterwiseWarning
+from raterwise.errors import InvalidInputError, RaterwiseError, RaterwiseWarning
 from raterwise.labels import Labels
 from raterwise.predictions.checks import as_labels, check_weights, row_sum_tolerance
 from raterwise.predictions.predictions import rows_of
@@ -262,7 +262,7 @@ def read_sample_weight(values: Any, cases: int) -> FloatArray | None:
     """Return case weights, checked; None stays None."""
     try:
         return check_weights(values, cases)
-    except InvalidInputError as error:
+    except RaterwiseError as error:
         raise error.renamed("sample_weight") from None
 
 
