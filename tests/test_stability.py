@@ -1,5 +1,6 @@
 """Total variation and subsample curves."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -145,13 +146,24 @@ def test_undefined_subsets_are_left_out() -> None:
     assert np.isfinite(curve.mean[1])
 
 
+def test_subsets_in_which_nothing_is_defined_have_no_mean() -> None:
+    """One case has no AUROC: its mean and spread are NaN, without a warning of NumPy."""
+    curve = subsample_curve("auroc", [0.2, 0.8] * 20, [0, 1] * 20, fractions=(0.025, 1), repeats=3)
+    assert curve.sizes[0] == 1
+    assert np.isnan([curve.mean[0], curve.std[0]]).all()
+    assert (curve.mean[1], curve.std[1]) == (1.0, 0.0)
+    assert curve == curve
+    assert curve != replace(curve)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"start": 1.5}, "start: must lie between 0 and 1, both excluded; got 1.5"),
         ({"step": 0.0}, r"step: must be in \(0, 0.8\]; got 0.0"),
         ({"repeats": 0}, "repeats: must be at least 1; got 0"),
-        ({"metric": "nope"}, "metrics: no metric is called 'nope'"),
+        ({"seed": -1}, "seed: must be at least 0; got -1"),
+        ({"metric": "nope"}, "metric: no metric is called 'nope'"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
@@ -161,6 +173,8 @@ def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
         total_variation(probs=[[0.5, 0.5]] * 4, labels=[0, 1, 0, 1], **call)
     with pytest.raises(ValueError, match="fractions"):
         subsample_curve("ece", [[0.5, 0.5]], [0], fractions=(0.0,))
+    with pytest.raises(TypeError, match="seed: must be a whole number; got None"):
+        subsample_curve("ece", [[0.5, 0.5]], [0], seed=None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="metric: must be a name or a function; got 3"):
         subsample_curve(3, [[0.5, 0.5]], [0])  # type: ignore[arg-type]
 

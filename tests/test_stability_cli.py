@@ -322,3 +322,14 @@ def test_progress_is_that_of_all_metrics_and_raters() -> None:
     assert done == sorted(done) and done[-1] == 1
     assert len({round(share, 9) for share in done}) == 4 * (6 * 2 + 2)  # subsets, and repeats
     assert done[-2] == pytest.approx(1 - 0.7 / 2 / 4)  # one of two repeats, of a quarter of all
+
+
+def test_a_group_stands_for_its_metrics(folder: Path) -> None:
+    """The ECE and every metric that `evaluate` has for "clinical", once each."""
+    command = "stability p.csv --ratings r.csv --id-column case --repeats 2 --fractions 1"
+    result = run(f"{command} --metrics ece,clinical,auroc --out s.json --quiet")
+    assert result.exit_code == 0, result.output
+    group = rw.evaluate([[0.6, 0.4], [0.3, 0.7]], [0, 1], "ece,clinical,auroc", resamples=0)
+    written = json.loads((folder / "s.json").read_text(encoding="utf-8"))
+    assert len(group) > 3
+    assert list(written["metrics"]) == list(group)

@@ -117,6 +117,21 @@ def one_value(name: str, value: Any) -> None:
         )
 
 
+def several_names(name: str, given: Any) -> tuple[Any, ...]:
+    """Return a list of names, an array or an index of them; a word alone is one, None is none.
+
+    >>> several_names("count_columns", "count_benign"), several_names("count_columns", None)
+    (('count_benign',), ())
+    """
+    if given is None:
+        return ()
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
+        raise InvalidTypeError(f"{name}: must be a list of names; got {given!r:.80}")
+    return tuple(given)
+
+
 def positive_integer(name: str, value: Any, *, least: int = 1) -> int:
     """Return `value` as an int of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
@@ -163,7 +178,7 @@ def a_number(name: str, value: Any) -> None:
     try:
         bool(value < math.inf)
         float(value)
-    except (TypeError, ValueError, OverflowError):  # the last of whole numbers of 2**1024 and more
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # 2**1024; a tensor
         raise InvalidTypeError(f"{name}: must be a number; got {value!r:.80}") from None
 
 

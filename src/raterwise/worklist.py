@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from raterwise.beliefs import Belief
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.io.files import write_text_atomically
 from raterwise.labels import Labels
 from raterwise.results.exports import csv_text, unquoted_cell
@@ -243,6 +243,11 @@ def worklist(
     >>> found.posterior[0, 1]  # if the expert says class 1
     array([0.45, 0.55])
     """
+    if not isinstance(belief, Belief):
+        raise InvalidTypeError(
+            "belief: must be a belief over class probabilities, such as DirichletBelief(probs, "
+            f"concentration); got {type(belief).__name__}"
+        )
     choose("by", by, ORDERS)
     ids = tuple(range(len(belief))) if case_ids is None else tuple(case_ids)
     names = tuple(map(str, range(belief.num_classes) if class_names is None else class_names))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from raterwise import rules
 from raterwise.arrays import as_float_array
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.labels import Labels
 from raterwise.predictions.checks import as_labels, row_sum_tolerance
 from raterwise.predictions.predictions import rows_of
@@ -40,7 +40,15 @@ def checked_samples(values: Any) -> FloatArray:
             )
     # Members as they were given: 16-bit tensors, whose rows may sum less exactly, are one by dtype.
     given = values if hasattr(values, "dtype") else samples
-    return np.stack([checked_probs(member, f"samples[{s}]") for s, member in enumerate(given)])
+    return np.stack([_checked_member(s, member) for s, member in enumerate(given)])
+
+
+def _checked_member(s: int, member: Any) -> FloatArray:
+    try:
+        return checked_probs(member, f"samples[{s}]")
+    except RaterwiseError as error:
+        error.argument = "samples"
+        raise
 
 
 def checked_weights(values: Any, samples: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from raterwise.arrays import as_float_array
+from raterwise.arrays import as_array, as_float_array
 from raterwise.beliefs import Belief, EnsembleBelief, PointBelief
 from raterwise.calibrators._cases import (
     CalibrationSet,
@@ -138,7 +138,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         check_is_fitted(self)
         if isinstance(logits, Belief):
             return self._calibrated_belief(logits)
-        if np.ndim(logits) == 3:
+        if as_array(logits, name_of(self.input)).ndim == 3:
             return EnsembleBelief(np.stack(self._calibrated_draws(logits)))
         return self._calibrated_rows(logits, self.input)
 

@@ -13,7 +13,7 @@ from scipy.special import log_softmax, softmax
 
 from raterwise import rules
 from raterwise.arrays import as_float_array
-from raterwise.errors import InvalidInputError, RaterwiseWarning
+from raterwise.errors import InvalidInputError, RaterwiseError, RaterwiseWarning
 from raterwise.labels import Labels
 from raterwise.predictions.checks import (
     as_labels,
@@ -252,7 +252,7 @@ def read_sample_weight(values: Any, cases: int) -> FloatArray | None:
     """Return case weights, checked; None stays None."""
     try:
         return check_weights(values, cases)
-    except InvalidInputError as error:
+    except RaterwiseError as error:
         raise error.renamed("sample_weight") from None
 
 

@@ -357,7 +357,8 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         most = positive_integer("max_iter", self.max_iter)
         self.cv_l2_, self.cv_loss_, self.beats_constant_ = None, None, None
         if isinstance(self.l2, str):
-            choose('l2 (a number or "cv")', self.l2, ("cv",))
+            if self.l2 != "cv":
+                raise InvalidInputError(f'l2: must be a number or "cv"; got {self.l2!r}')
             folds = positive_integer("folds", self.folds, least=2)
             choice = chosen_penalty(line, folds, self.seed, most)
             self.cv_l2_, self.cv_loss_ = np.array(choice.grid), choice.losses

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise import rules
-from raterwise.arrays import as_float_array
+from raterwise.arrays import as_array, as_float_array
 from raterwise.beliefs import Belief, DirichletMixtureBelief, EnsembleBelief, PointBelief
 from raterwise.beliefs.dirichlet import CountTerms
 from raterwise.beliefs.members import Members
@@ -43,7 +43,7 @@ class Means:
             return Means._of_members(probs)
         if isinstance(probs, Belief):
             return Means(probs.mean, None)
-        if np.ndim(probs) == 3:
+        if as_array(probs, "probs").ndim == 3:
             return Means._of_members(EnsembleBelief(probs))
         return Means(PointBelief(probs).mean, None)
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import UNUSED
 
+from raterwise.arrays import as_array
 from raterwise.calibrators._cases import CalibrationSet, Input, probabilities
 from raterwise.calibrators._linear import apply_linear
 from raterwise.calibrators._newton import Minimum
@@ -255,7 +256,7 @@ def patient_folds(counts: NDArray[Any], groups: IntArray, folds: int, seed: int)
     np.add.at(seen, groups, counts)
     rank = np.argsort(np.argsort(seen.sum(axis=0), kind="stable"), kind="stable")
     rarest = np.where(seen > 0, rank, counts.shape[1]).min(axis=1)
-    shuffled = np.random.default_rng(seed).permutation(patients)
+    shuffled = np.random.default_rng(positive_integer("seed", seed, least=0)).permutation(patients)
     order = shuffled[np.argsort(rarest[shuffled], kind="stable")]
     fold = np.empty(patients, np.int64)
     fold[order] = np.arange(patients) % folds
@@ -296,6 +297,6 @@ def _float64(cases: CalibrationSet) -> FloatArray:
 
 
 def _grid(name: str, values: Sequence[float]) -> list[float]:
-    if np.ndim(values) != 1 or not len(values):
+    if as_array(values, name).ndim != 1 or not len(values):
         raise InvalidInputError(f"{name}: must be the values to choose from; got {values!r}")
     return [float(at_least_zero(name, value)) for value in values]

@@ -31,12 +31,12 @@ _FAMILIES = (
 CATALOG: dict[str, Metric] = {row.name: row for family in _FAMILIES for row in family.ROWS}
 
 
-def find(name: str) -> Metric:
-    """Return the row of a metric by its name."""
+def find(name: str, argument: str = "metrics") -> Metric:
+    """Return the row of a metric by its name; an error names the argument that it was given as."""
     try:
         return CATALOG[name]
     except KeyError:
         known, meant = ", ".join(CATALOG), did_you_mean(name, CATALOG)
         raise InvalidInputError(
-            f"metrics: no metric is called {name!r}{meant}; known: {known}"
+            f"{argument}: no metric is called {name!r}{meant}; known: {known}"
         ) from None

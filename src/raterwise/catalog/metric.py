@@ -268,6 +268,8 @@ class Metric:
             positive("bandwidth", found["bandwidth"])
         if "components" in found:
             positive_integer("components", found["components"])
+        if "seed" in found:
+            positive_integer("seed", found["seed"], least=0)
         return found
 
     def with_options(self, shared: Options, own: Options) -> dict[str, Any]:
@@ -294,7 +296,10 @@ class Metric:
 
     def can_take(self, name: str, value: Any) -> bool:
         """Tell whether an option is one of this metric's, with a value that it may have."""
-        return name in self.options and (name != "question" or value in self.questions)
+        if name != "question":
+            return name in self.options
+        one_value(name, value)
+        return name in self.options and value in self.questions
 
 
 def _labels_of(plan: Any) -> int:

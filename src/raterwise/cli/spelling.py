@@ -23,14 +23,17 @@ OPTIONS_WITH_VALUES = frozenset(
 """Those that are also common words, and so must come with a value: delimiter=";"."""
 OPTIONS_IN_FRONT = frozenset((
     "axes", "bins", "boundary_mm", "budget", "cases", "checkpoint", "data", "delimiter",
-    "fractions", "level", "maps", "metrics", "num_classes", "options", "out", "per", "question",
-    "raters", "ratings", "repeats", "resamples", "seed", "spacing", "subgroups", "threshold", "top",
-    "unit",
+    "fractions", "level", "maps", "metric", "metrics", "num_classes", "options", "out", "per",
+    "question", "raters", "ratings", "repeats", "resamples", "seed", "spacing", "subgroups",
+    "threshold", "top", "unit",
 ))  # fmt: skip
 """Those that are common words too, and so only count as the argument of an error."""
 OPTIONS_OF_A_METRIC = frozenset(("bandwidth", "clip", "estimator"))
 """Those that a metric takes, with a value: --option METRIC.clip=1e-7."""
-SPELT_OTHERWISE = {"options": "option", "subgroups": "subgroup_column", "values": "subgroup_column"}
+SPELT_OTHERWISE = {
+    "metric": "metrics", "options": "option", "subgroups": "subgroup_column",
+    "values": "subgroup_column",
+}  # fmt: skip
 
 NOT_IN_DOUBLE_QUOTES = frozenset('"$`\\!')
 """Signs that a shell reads between double quotes, too."""

@@ -106,9 +106,7 @@ def measure(
     request = Request.of(list(metrics), given=Given.of(cases), **(asked or {}))
     if missing := [row for row in request.rows if row.name not in request.asked]:
         raise InvalidInputError(f"--metrics: {missing[0].name}: {request.lacking(missing[0])}")
-    if not metrics:
-        raise InvalidInputError("--metrics: must name at least one metric; got none")
-    labels = cases.labels
+    metrics, labels = list(request.asked), cases.labels  # a group's name stands for its metrics
     needed = {name: row.raters_needed(own) for name, (row, own) in request.asked.items()}
     notes = [
         f"{count} cases with too few raters for {find(name).title}"

@@ -17,7 +17,7 @@ from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.evaluate import as_in_use, evaluate_predictions, predictions_of, told_of_cases
 from raterwise.evaluation.request import Metrics, Request, rows_of
 from raterwise.inference.paired import differences, ranking, require_pairs
-from raterwise.inference.settings import Progress, Settings
+from raterwise.inference.settings import Progress, Settings, reporting
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
 from raterwise.provenance import made
@@ -186,9 +186,9 @@ def compare(
     ranked = _ranked_by(models, confidence, outside)
     results: dict[str, Results] = {}
     classes: dict[str, int] = {}
+    report = reporting(progress)
     for i, (name, probs) in enumerate(models.items()):
-        if progress:
-            progress(name, i / len(models))
+        report(name, i / len(models))
         predictions = predictions_of(
             probs, labels, weights, groups, class_names, on_unrated, *ranked[name]
         )
@@ -205,8 +205,7 @@ def compare(
             )
             found = evaluate_predictions(cases_in_use, request)
         results[name] = found if told is None else told_of_cases(found, told, predictions)
-    if progress:
-        progress("done", 1.0)
+    report("done", 1.0)
     return _compared(results)
 
 

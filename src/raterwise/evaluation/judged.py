@@ -25,7 +25,7 @@ from raterwise.inference.measures import Measure
 from raterwise.inference.nested import in_order
 from raterwise.inference.passes import Asked, Pass
 from raterwise.inference.raters import RATERS_SHARE, Panels, RaterDraws
-from raterwise.inference.settings import Progress, silent, within
+from raterwise.inference.settings import Progress, reporting, within
 from raterwise.inference.verdict import About, judge_sums
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
@@ -88,7 +88,7 @@ def judge(
     `require(least, on_single)` returns how many cases have too few raters, or raises; by default
     that of the facts. Where results follow (`in_full`), so do curves and resampled values.
     """
-    report = progress or silent
+    report = reporting(progress)
     require = require or digest.facts.require_raters
     estimates: dict[str, Estimate] = {}
     rated: dict[str, tuple[Metric, Options]] = {}
@@ -157,7 +157,7 @@ def judge_predictions(
 
     With `verdict` the digest has what a verdict on calibration needs.
     """
-    report, settings = progress or silent, request.settings
+    report, settings = reporting(progress), request.settings
     report("reading the cases", 0.0)
     plans = request.plans()
     more = request.verdict_plans(predictions.groups is not None if verdict else None)

@@ -266,6 +266,13 @@ def rows_of(
     return rows
 
 
+def one_metric(metric: Any) -> str:
+    """Return the name of the metric that a function of one metric is asked for."""
+    if not isinstance(metric, str):
+        raise InvalidTypeError(f"metric: must be the name of a metric; got {metric!r:.80}")
+    return find(metric.strip(), "metric").name
+
+
 def names_asked(metrics: Metrics) -> list[str]:
     """Return the names of metrics and groups that are asked for, as they are written."""
     told: Any = metrics.split(",") if isinstance(metrics, str) else metrics

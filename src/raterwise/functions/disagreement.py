@@ -398,7 +398,7 @@ def _table(
         np.ascontiguousarray(z[enough]), observed(labels.counts[enough]), w[enough],
         rounding=rounding,
     )  # fmt: skip
-    edges = bins if np.ndim(bins) == 0 else tuple(bin_edges(bins).tolist())
+    edges = tuple(bin_edges(bins).tolist())
     plan = BinPlan(Question("disagreement", "case"), edges)
     return BinSums.of_scored(plan, scored, channels=z.shape[1]).table
 

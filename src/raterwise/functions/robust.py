@@ -146,13 +146,13 @@ def robust_ece_mixture(
     >>> round(value, 4)
     0.15
     """
-    draws = _draws(probs, samples, mixtures, components, seed)
-    predictions = Predictions.of(probs, labels, weights=weights, draws=draws, on_unrated=on_unrated)
     row = find("robust_ece_mixture")
-    own = row.with_defaults(
+    own = row.checked(
         {"bins": bins, "per": per, "components": components, "seed": seed,
          "observed_bins_only": observed_bins_only}
     )  # fmt: skip
+    draws = _draws(probs, samples, mixtures, components, seed)
+    predictions = Predictions.of(probs, labels, weights=weights, draws=draws, on_unrated=on_unrated)
     plan = row.plan(own)
     return value_of(row, own, summarise(predictions, [plan])[plan])
 
@@ -162,7 +162,14 @@ def _draws(probs: Any, samples: Any, mixtures: Any, components: int, seed: int) 
     given = as_float_array(probs, "probs", ndim=(1, 2))
     cases, classes = len(given), 2 if given.ndim == 1 else given.shape[1]
     if mixtures is not None:
-        weights, means, sds = (_mixture(values, cases) for values in mixtures)
+        try:
+            weights, means, sds = mixtures
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                "mixtures: must be weights, means and standard deviations, (N, components) each; "
+                f"got {mixtures!r:.80}"
+            ) from None
+        weights, means, sds = (_mixture(values, cases) for values in (weights, means, sds))
         return Draws(np.empty((0, cases)), fitted={(components, seed): (weights, means, sds)})
     array = as_float_array(samples, "samples", ndim=(2, 3)).astype(np.float64)
     if array.ndim == 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.rules import between_zero_and_one, choose, positive_integer
 
 Progress = Callable[[str, float], None]
@@ -19,9 +19,21 @@ def silent(what: str, done: float) -> None:
     """Report no progress."""
 
 
+def reporting(progress: Progress | None) -> Progress:
+    """Return what to report progress to: nobody where it is None."""
+    if progress is None:
+        return silent
+    if not callable(progress):
+        raise InvalidTypeError(
+            "progress: must be a function of a description and of the fraction done; "
+            f"got {progress!r:.80}"
+        )
+    return progress
+
+
 def within(progress: Progress | None, begin: float, end: float, title: str = "") -> Progress:
     """Return the progress of a part of the work, from `begin` to `end` of the whole."""
-    report, before = progress or silent, f"{title}: " if title else ""
+    report, before = reporting(progress), f"{title}: " if title else ""
     return lambda what, done: report(f"{before}{what}", begin + (end - begin) * done)
 
 

@@ -14,7 +14,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.io.sources import TableFile, open_table
 from raterwise.io.unused_columns import unused_columns
 from raterwise.labels.classes import is_whole
-from raterwise.rules import did_you_mean, listed
+from raterwise.rules import did_you_mean, listed, several_names
 
 LAYOUT_ARGUMENTS = {
     "wide": ("rater_columns", "rater_prefix"),
@@ -85,8 +85,9 @@ class TableColumns:
     def __post_init__(self) -> None:
         """Take a word alone for a list of one, not for its letters."""
         for name in ("prob_columns", "rater_columns", "count_columns", "missing"):
-            given = getattr(self, name)
-            object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
+            object.__setattr__(self, name, several_names(name, getattr(self, name)))
+        if self.class_names is not None and not isinstance(self.class_names, str):
+            object.__setattr__(self, "class_names", several_names("class_names", self.class_names))
 
     @property
     def id_of_ratings(self) -> str | None:

@@ -209,15 +209,16 @@ class Labels(LabelTable):
                [0, 1]])
         """
         if raters is not None:
-            if rater is not None or label is not None or isinstance(raters, str) or not raters:
+            named = rules.several_names("raters", raters)
+            if rater is not None or label is not None or isinstance(raters, str) or not named:
                 raise InvalidInputError(
                     "raters: must be a list of columns, one per rater, without rater and label; "
                     f"got {raters!r}"
                 )
-            columns = require_columns(df, raters, "raters")
+            columns = require_columns(df, named, "raters")
             found = coded_columns(columns, "ratings", num_classes, class_names, missing)
             ids = None if case is None else as_list(require_columns(df, [case], "case")[0])
-            return _from_matrix(found.codes, found, tuple(raters), ids)
+            return _from_matrix(found.codes, found, named, ids)
         if case is None or rater is None or label is None:
             raise InvalidInputError(
                 "raters: must name the columns of the raters; or case, rater and label those of a "

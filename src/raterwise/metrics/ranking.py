@@ -22,7 +22,7 @@ NOTHING = 1e-12
 """A share of wrong cases below this is rounding: no case is wrong."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CCCCurve:
     """The confidence-classification characteristic: counts and rates at every threshold.
 

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from raterwise.arrays import as_array
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError
 from raterwise.evaluation.judged import Judged, judge_predictions, raters_compared, results_of
 from raterwise.evaluation.request import Metrics, Request
 from raterwise.inference.draws import Units, resampling_units
 from raterwise.inference.estimates import blank, infinite_mean, mean_estimate
-from raterwise.inference.settings import Progress, Settings, silent, within
+from raterwise.inference.settings import Progress, Settings, reporting, silent, within
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
 from raterwise.multilabel.inputs import answers_of, checked, counted, prevalence_of_each, titles_of
@@ -172,7 +173,7 @@ def evaluate_multilabel(
     )
     if question is None:
         request = request.about_the_positive_class()
-    answers = answers_of(ratings, positives, raters, settings, np.shape(probs))
+    answers = answers_of(ratings, positives, raters, settings, as_array(probs, "probs").shape)
     findings = _Findings.of(
         probs, *counted(answers, positives, raters), answers, names, weights, groups, on_unrated
     )
@@ -180,7 +181,7 @@ def evaluate_multilabel(
     if target_prevalence is not None:
         findings = findings.at_prevalence(target_prevalence, source_prevalence)
         request = request.at_other_prevalence(metrics)
-    report = progress or silent
+    report = reporting(progress)
     with with_threads(threads):
         whole, each = findings.judged(findings.cases, request, None, report, verdict=True)
         results = _results(findings, whole, each)

@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.evaluation.judged import judge_predictions
-from raterwise.evaluation.request import Request, options_of
+from raterwise.evaluation.request import Request, one_metric, options_of
 from raterwise.inference.estimates import shaped_ends
 from raterwise.inference.jackknife import Linearised, resampling_of
-from raterwise.inference.settings import Progress, Settings
+from raterwise.inference.settings import Progress, Settings, reporting
 from raterwise.labels import Labels
 from raterwise.metrics.proper import variance_components
 from raterwise.planning.designs import Design, StudyPlan
@@ -122,6 +122,7 @@ def plan(
     >>> found.best(budget=400).cases
     400
     """
+    metric = one_metric(metric)
     request = Request.of(
         [metric], bins=bins, question=question, per=per, options=options_of(metric, options),
         settings=Settings(resamples, level, seed),
@@ -148,10 +149,12 @@ def plan_of(
     sizes = [positive_integer("cases", n, least=2) for n in cases]
     numbers = [positive_integer("raters", n) for n in raters]
     numbers = [n for n in numbers if n >= row.least_raters]
-    if not sizes or not numbers:
+    if not sizes:
+        raise InvalidInputError(f"cases: must hold a design with at least 2 cases; got {cases}")
+    if not numbers:
         raise InvalidInputError(
-            f"cases, raters: must hold a design with at least {row.least_raters} raters; "
-            f"got {cases} and {raters}"
+            f"raters: must hold a design with at least {row.least_raters} raters, which {row.name} "
+            f"needs; got {raters}"
         )
     if len(pilot) < 2:
         raise InvalidInputError(f"probs: the pilot must hold at least 2 cases; got {len(pilot)}")
@@ -288,7 +291,7 @@ def _simulated(
     repeats: int,
     progress: Progress | None,
 ) -> list[Design]:
-    settings = request.settings
+    settings, report = request.settings, reporting(progress)
     positive_integer("repeats", repeats)
     positive_integer("resamples", settings.resamples, least=2)
     concentrations = _label_model(pilot)
@@ -303,8 +306,7 @@ def _simulated(
             known = result.value is not None and result.low is not None and result.high is not None
             widths[r] = result.high - result.low if known else np.nan  # type: ignore[operator]
             values[r] = np.nan if result.value is None else result.value
-            if progress:
-                progress("simulating", (i * repeats + r + 1) / (len(pairs) * repeats))
+            report("simulating", (i * repeats + r + 1) / (len(pairs) * repeats))
         if np.isnan(widths).all():
             raise InvalidInputError(
                 f"cases: {row.name} is undefined, or has no interval, in every simulated study of "

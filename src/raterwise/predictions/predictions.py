@@ -433,7 +433,8 @@ def rows_of(probs: Any, name: str = "probs") -> Rows:
     array([0, 1])
     """
     try:
-        cases = Predictions.of(probs, np.zeros(len(probs) if np.ndim(probs) else 0, np.int64))
+        given = as_float_array(probs, "probs", ndim=(1, 2))
+        cases = Predictions.of(probs, np.zeros(len(given), np.int64))
         return cases.read(0, len(cases))
     except RaterwiseError as error:
         raise error.renamed(name) from None

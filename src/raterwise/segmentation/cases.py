@@ -16,7 +16,7 @@ from raterwise.errors import InvalidInputError, InvalidTypeError, RaterwiseError
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.predictions.checks import row_sum_tolerance
-from raterwise.rules import choose
+from raterwise.rules import a_number, choose
 from raterwise.types import Array
 
 Flags = NDArray[np.bool_]
@@ -93,8 +93,16 @@ class Selection:
     boundary_mm: float | None = None
 
     def __post_init__(self) -> None:
-        if self.boundary_mm is not None and not self.boundary_mm > 0:
-            raise InvalidInputError(f"boundary_mm: must be positive; got {self.boundary_mm}")
+        if self.boundary_mm is not None:
+            a_number("boundary_mm", self.boundary_mm)
+            if not self.boundary_mm > 0:
+                raise InvalidInputError(f"boundary_mm: must be positive; got {self.boundary_mm}")
+        if self.ignore_label is not None:
+            a_number("ignore_label", self.ignore_label)
+            if not float(self.ignore_label).is_integer():
+                raise InvalidInputError(
+                    f"ignore_label: must be a whole number; got {self.ignore_label}"
+                )
 
 
 @dataclass(frozen=True, eq=False)

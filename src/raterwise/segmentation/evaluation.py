@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from raterwise.errors import RaterwiseError
 from raterwise.evaluation.request import Metrics, Request, names_asked
-from raterwise.inference.settings import Progress, Settings
+from raterwise.inference.settings import Progress, Settings, reporting
 from raterwise.kernels._threads import with_threads
 from raterwise.results import Results
 from raterwise.segmentation.cases import Selection, Voxels
@@ -217,16 +217,16 @@ def evaluate_job(
     subgroup_metrics: Metrics | None = None,
 ) -> Results:
     """Return the results of a job on images."""
+    report = reporting(progress)
     check_patients(cases)
     kept = None if checkpoint is None else checkpoint_of(checkpoint, job, cases)
     levels = _levels(job, cases, class_names, subgroups, subgroup_metrics)
     gathered = Reduction(job.request, class_names)
     with with_threads(job.request.request.settings.threads):
-        images = measured(job, cases, client=client, checkpoint=kept, progress=progress)
+        images = measured(job, cases, client=client, checkpoint=kept, progress=report)
         with contextlib.closing(images):  # an error here must stop what is still running there
             notes = gather(gathered, images, skip_bad=skip_bad, levels=levels)
-        if progress:
-            progress("intervals", 1.0)
+        report("intervals", 1.0)
         results = gathered.results(tuple(notes))
         return results if levels is None else levels.in_results(results)
 

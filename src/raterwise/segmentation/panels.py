@@ -12,6 +12,7 @@ from typing import Any
 
 from raterwise.errors import InvalidInputError
 from raterwise.inference.raters import Panel
+from raterwise.rules import several_names
 from raterwise.segmentation.cases import Case, Voxels
 
 
@@ -27,7 +28,7 @@ def roster_of(
     ('ann', 'bob', 'cat')
     """
     if given is not None:
-        names = tuple(str(name) for name in given)
+        names = tuple(str(name) for name in several_names("raters", given))
         if len(set(names)) < len(names):
             raise InvalidInputError(f"raters: must differ; got {', '.join(names)}")
         # Drawing somebody who drew no mask would draw nobody.

@@ -17,6 +17,7 @@ from raterwise.inference.estimates import blank, infinite_mean, mean_over_units
 from raterwise.inference.measures import Measure, step_of
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import Panels, RaterDraws
+from raterwise.labels.classes import names_of
 from raterwise.results import Estimate, Results
 from raterwise.rules import is_missing
 from raterwise.segmentation.request import CaseValues, ImageRequest, values_by_class
@@ -56,7 +57,9 @@ class Reduction:
         self.request = request
         self.num_classes: int | None = None
         self.skipped = 0
-        self._class_names = class_names
+        if isinstance(class_names, str):
+            class_names = tuple(class_names)  # each letter a name, as in `evaluate`
+        self._class_names = None if class_names is None else names_of(class_names)
         self._names: list[str] = []
         self._patients: dict[tuple[str, Hashable], int] = {}
         self._patient_of: list[int] = []

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise.errors import InvalidInputError, UndefinedMetricError
-from raterwise.evaluation.request import Request, options_of
-from raterwise.inference.settings import Progress, Settings
+from raterwise.evaluation.request import Request, one_metric, options_of
+from raterwise.inference.settings import Progress, Settings, reporting
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.segmentation.cases import Case, Selection, Voxels
@@ -122,21 +122,22 @@ def total_variation(
     """
     partition = Partition(start, step, repeats, seed)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
+    metric = one_metric(metric)
     request = Request.of(
         metric, bins=bins, question=question, per=per,
         options=options_of(metric, options), settings=Settings(resamples=0),
     )  # fmt: skip
-    if len(request.metrics) != 1:
-        raise InvalidInputError(f"metric: must be the name of one; got {metric!r}")
-    (measure,) = request.asked.values()
-    total = len(cases) if isinstance(cases, Sized) else None
+    if metric not in request.asked:
+        raise InvalidInputError(f"metric: {metric}: {request.lacking(*request.rows)}")
+    measure = request.asked[metric]
+    total, report = len(cases) if isinstance(cases, Sized) else None, reporting(progress)
     each = []
     for number, case in enumerate(cases):
         voxels = _all(Voxels.of(case, None, selection, number))
         paths = paths_of(voxels, measure, partition)
         each.append(variation_of(paths).mean)
-        if progress and total:
-            progress("total variation", (number + 1) / total)
+        if total:
+            report("total variation", (number + 1) / total)
     if not each:
         raise InvalidInputError("cases: must hold at least one image; got none")
     values = np.array(each)
@@ -145,8 +146,9 @@ def total_variation(
         raise UndefinedMetricError(
             f"{row.name}: undefined, {row.undefined} (in {missing} of {len(values)} images)"
         )
-    std = float(np.nanstd(values, ddof=1)) if len(values) > 1 else 0.0
-    return ImageVariation(float(np.nanmean(values)), std, values)
+    known = values[~np.isnan(values)]
+    std = float(known.std(ddof=1)) if len(known) > 1 else 0.0
+    return ImageVariation(float(known.mean()), std, values)
 
 
 def _all(voxels: Voxels) -> Predictions:

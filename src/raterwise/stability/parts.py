@@ -13,8 +13,8 @@ import numpy as np
 from raterwise.catalog import Metric
 from raterwise.catalog.metric import Given
 from raterwise.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError
-from raterwise.evaluation.request import Request, options_of
-from raterwise.inference.settings import Progress
+from raterwise.evaluation.request import Request, one_metric, options_of
+from raterwise.inference.settings import Progress, reporting
 from raterwise.predictions import Predictions
 from raterwise.questions import score_outside
 from raterwise.rules import a_number, between_zero_and_one, positive_integer, too_few_raters
@@ -35,6 +35,7 @@ class Partition:
 
     def __post_init__(self) -> None:
         positive_integer("repeats", self.repeats)
+        positive_integer("seed", self.seed, least=0)
         between_zero_and_one("start", self.start)
         a_number("step", self.step)
         if not 0 < self.step <= 1 - self.start:
@@ -51,7 +52,14 @@ def variation_along(paths: FloatArray) -> FloatArray:
     """Return the mean absolute change along each path (repeats, parts); NaN where it has none."""
     with np.errstate(invalid="ignore"):
         moves = np.abs(np.diff(paths, axis=-1))
-    return np.array([np.nanmean(m) if not np.isnan(m).all() else np.nan for m in moves])
+    return of_known(np.mean, moves)
+
+
+def of_known(statistic: Callable[[FloatArray], Any], rows: FloatArray) -> FloatArray:
+    """Return a statistic of what each row has beside NaN; NaN of a row that has nothing else."""
+    known = [row[~np.isnan(row)] for row in rows]
+    with np.errstate(invalid="ignore"):  # infinite values have no spread
+        return np.array([statistic(row) if row.size else np.nan for row in known])
 
 
 def paths_of(
@@ -65,7 +73,7 @@ def paths_of(
     Which cases are drawn follows from their number and the seed alone, so the paths of several
     findings of the same cases can be averaged.
     """
-    units = Units.of(predictions)
+    report, units = reporting(progress), Units.of(predictions)
     ends = partition.ends(units.number)
     path = path_of(predictions, measure)
     paths = np.empty((partition.repeats, len(ends)))
@@ -77,8 +85,7 @@ def paths_of(
         ring = np.repeat(np.searchsorted(ends, np.arange(units.number), side="right"), sizes)
         with np.errstate(invalid="ignore", divide="ignore"):
             paths[r] = path(rows, ring, len(ends))
-        if progress:
-            progress("total variation", (r + 1) / partition.repeats)
+        report("total variation", (r + 1) / partition.repeats)
     return paths
 
 
@@ -121,6 +128,7 @@ def measure_of(
         if options or any(shared[name] is not None for name in ("question", "per")):
             raise InvalidInputError("options: a function takes none; give the name of a metric")
         return metric
+    metric = one_metric(metric)
     own = options_of(metric, options)
     request = Request.of([metric], options=own, given=Given.of(predictions), **shared)
     if metric not in request.asked:

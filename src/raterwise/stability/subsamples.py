@@ -15,7 +15,7 @@ from raterwise.brief import brief
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
-from raterwise.inference.settings import Progress
+from raterwise.inference.settings import Progress, reporting
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.rules import positive_integer
@@ -23,13 +23,14 @@ from raterwise.stability.parts import (
     AnyMetric,
     Units,
     measure_of,
+    of_known,
     part_of,
     path_of,
 )
 from raterwise.types import FloatArray, IntArray, OnUnrated, Options, Per, Questions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SubsampleCurve:
     """A metric on random subsets of growing size.
 
@@ -68,13 +69,13 @@ class SubsampleCurve:
 
     @property
     def mean(self) -> FloatArray:
-        """The mean over repeats."""
-        return np.asarray(np.nanmean(self.values, axis=1))
+        """The mean over repeats; NaN where the metric is undefined in all of them."""
+        return of_known(np.mean, self.values)
 
     @property
     def std(self) -> FloatArray:
-        """The standard deviation over repeats."""
-        return np.asarray(np.nanstd(self.values, axis=1))
+        """The standard deviation over repeats; NaN where the metric is undefined in all of them."""
+        return of_known(np.std, self.values)
 
     @property
     def difference(self) -> FloatArray:
@@ -188,10 +189,12 @@ def curve_of(
 ) -> SubsampleCurve:
     """Return a metric with its options, or a function, on random subsets of the cases."""
     repeats = positive_integer("repeats", repeats)
+    positive_integer("seed", seed, least=0)
     parts = tuple(as_float_array(fractions, "fractions", ndim=1).tolist())
     if not parts or not all(0 < f <= 1 for f in parts):
         raise InvalidInputError(f"fractions: must be in (0, 1]; got {parts}")
     path, units = path_of(predictions, measure, settled=False), Units.of(predictions)
+    report = reporting(progress)
 
     def on(chosen: IntArray) -> float:
         rows, _ = units.rows(chosen)
@@ -204,8 +207,7 @@ def curve_of(
         for r in range(repeats):
             random = np.random.default_rng([seed, i, r])
             values[i, r] = on(random.permutation(units.number)[:size])
-            if progress:
-                progress("subsamples", (i * repeats + r + 1) / (len(parts) * repeats))
+            report("subsamples", (i * repeats + r + 1) / (len(parts) * repeats))
     whole = on(np.arange(units.number))
     unit: Literal["cases", "patients"] = "cases" if units.members is None else "patients"
     return SubsampleCurve(parts, sizes, values, whole, unit)

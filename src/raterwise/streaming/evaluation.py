@@ -27,7 +27,7 @@ from raterwise.prevalence import Prior, refuse_source_alone
 from raterwise.questions import Question
 from raterwise.readers.against import in_results, of_results, plans_of, wanted
 from raterwise.results import Results
-from raterwise.rules import did_you_mean
+from raterwise.rules import choose, did_you_mean, several_names
 from raterwise.streaming.digests import PartJob, digest_of_parts, those_who_rated
 from raterwise.streaming.parts import (
     STREAMED,
@@ -182,7 +182,8 @@ def evaluate_stream(
         read = [paths] if isinstance(paths, str | PathLike) else list(paths)
         refuse_overwriting([check_can_write(save_summary)], [*read, *checkpoint_files(checkpoint)])
     settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
-    apart = [subgroups] if isinstance(subgroups, str) else list(subgroups or ())
+    choose("on_unrated", on_unrated, ("error", "drop"))
+    apart = several_names("subgroups", subgroups)
     if not apart:
         refuse_metrics_alone(subgroup_metrics)
     parts, found, doubts = _parts_and_columns(paths, apart, columns)
@@ -190,7 +191,7 @@ def evaluate_stream(
     request = Request.of(
         metrics, bins=bins, question=question, per=per, threshold=threshold, options=options,
         settings=settings, given=given,
-        classes=len(found.class_names) if metrics == "all" else None,
+        classes=len(found.class_names) if isinstance(metrics, str) and metrics == "all" else None,
     )  # fmt: skip
     elsewhere = _outside(outside, found, save_summary)
     chosen = metrics_by_level(subgroup_metrics, request) if apart else None
@@ -266,7 +267,8 @@ def _parts_and_columns(
     found = StreamColumns.of(names, subgroups=subgroups, source=source, **columns)
     if found.percent:
         refuse_stream_of_fractions(parts, found)
-    ordered = bool(columns.get("class_names")) or len(columns.get("prob_columns", ())) > 1
+    named, probs = (columns.get(name) for name in ("class_names", "prob_columns"))
+    ordered = named is not None or len(several_names("prob_columns", probs)) > 1
     return parts, found, notes_on_labels(parts, found, in_order=ordered)
 
 

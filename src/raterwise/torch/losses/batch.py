@@ -6,9 +6,11 @@ value and no reduction. `Regularized` adds one to a loss.
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor, nn
 
-from raterwise.errors import InvalidTypeError
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.rules import a_number
 from raterwise.torch.losses._cases import (
     Cases,
@@ -199,6 +201,8 @@ class Regularized(nn.Module):
             if not callable(loss):
                 raise InvalidTypeError(f"{name}: must be a loss; got {loss!r}")
         a_number("beta", beta)
+        if not math.isfinite(beta):
+            raise InvalidInputError(f"beta: must be finite; got {beta}")
         self.application, self.regulariser, self.beta = application, regulariser, beta
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
