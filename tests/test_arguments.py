@@ -81,6 +81,15 @@ def test_lists_of_names_are_of_any_kind(kind: Callable[[Any], Any], table: Path)
     assert results["ece"].value == pytest.approx(rw.ece(PROBS, LABELS), abs=1e-12)
 
 
+def test_names_of_classes_may_be_numbers_in_streams(table: Path) -> None:
+    """As in `evaluate`: grades are named 3 and 4, and results have them as words."""
+    told: dict[str, Any] = {"metrics": "classwise_ece", "resamples": 0, "class_names": [3, 4]}
+    columns = {f"{what}_columns": [f"{what}_a", f"{what}_b"] for what in ("prob", "count")}
+    streamed = rw.evaluate_stream(table, **columns, **told)
+    assert streamed.data["class_names"] == ["3", "4"]
+    assert rw.evaluate(PROBS, LABELS, **told).data["class_names"] == ["3", "4"]
+
+
 NO_ARGUMENTS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "one-element bins of a disagreement": (
         lambda: rw.disagreement_calibration_loss(PROBS, LABELS, bins=np.array(5)),
@@ -139,6 +148,22 @@ NO_ARGUMENTS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "progress of images": (
         lambda: of_images(progress=True),
         "progress", "must be a function of a description and of the fraction done; got True",
+    ),
+    "a name for the positive class": (
+        lambda: rw.calibration_curve(
+            PROBS, LABELS, class_names=["a", "b"], positive="b"  # type: ignore[arg-type]
+        ),
+        "positive", "must be a whole number; got 'b'",
+    ),
+    "a positive class that is none": (
+        lambda: rw.calibration_curve(PROBS, LABELS, class_names=["a", "b"], positive=2),
+        "positive", "must be one of the classes 0 … 1; got 2",
+    ),
+    "half a class": (
+        lambda: rw.curves.reliability_curve(
+            PROBS, LABELS, "per_class", of_class=0.5  # type: ignore[arg-type]
+        ),
+        "of_class", "must be a whole number; got 0.5",
     ),
     "several questions": (
         lambda: rw.evaluate(

@@ -232,7 +232,7 @@ def test_what_a_curve_refuses() -> None:
         reliability_curve(PROBS, [0, 1, 0], of_class=1)
     with pytest.raises(rw.InvalidInputError, match="of_class: goes with question"):
         reliability_curve(PROBS, [0, 1, 0], "per_class")
-    with pytest.raises(rw.InvalidInputError, match="of_class: must be one of 0 … 1; got 2"):
+    with pytest.raises(rw.InvalidInputError, match="of_class: must be one of the classes 0 … 1"):
         reliability_curve(PROBS, [0, 1, 0], "per_class", of_class=2)
     with pytest.raises(rw.InvalidInputError, match="question"):
         reliability_curve(PROBS, [0, 1, 0], "weather")

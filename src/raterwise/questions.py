@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.predictions import Rows
-from raterwise.rules import choose, positive_integer
+from raterwise.rules import choose, one_class, positive_integer
 from raterwise.types import FloatArray, Integers
 
 QUESTIONS = (
@@ -158,12 +158,7 @@ class Event:
     def classes(self, num_classes: int) -> list[int]:
         """Return the classes asked about, or the cuts below them, one for each channel."""
         if self.positive is not None:
-            if self.positive >= num_classes:
-                raise InvalidInputError(
-                    f"positive: must be one of the classes 0 … {num_classes - 1}; "
-                    f"got {self.positive}"
-                )
-            return [self.positive]
+            return [one_class("positive", self.positive, num_classes)]
         if num_classes == 2:
             return [1]
         if self.alone:

@@ -141,6 +141,15 @@ def positive_integer(name: str, value: Any, *, least: int = 1) -> int:
     return int(value)
 
 
+def one_class(name: str, value: Any, classes: int) -> int:
+    """Return `value` as the number of one of so many classes."""
+    if positive_integer(name, value, least=0) >= classes:
+        raise InvalidInputError(
+            f"{name}: must be one of the classes 0 … {classes - 1}; got {value}"
+        )
+    return int(value)
+
+
 def positive(name: str, value: float) -> float:
     """Return `value` when it is positive and finite."""
     a_number(name, value)

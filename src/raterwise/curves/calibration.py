@@ -17,6 +17,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Settings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.rules import one_class
 from raterwise.types import OnUnrated, Per
 
 
@@ -124,9 +125,9 @@ def calibration_curve(
         raise InvalidInputError(
             f"positive: must name one of the {classes} classes, 0 … {classes - 1}; got None"
         )
-    chosen = 1 if positive is None else positive
+    chosen = 1 if positive is None else one_class("positive", positive, classes)
     settings, row = Settings(resamples, level, seed), find("ici")
-    own: dict[str, Any] = row.with_defaults(
+    own: dict[str, Any] = row.checked(
         {"positive": positive, "per": per, "span": span, "degree": degree, "surface": surface}
     )
     name = predictions.class_names[chosen] if predictions.class_names else f"class {chosen}"

@@ -23,7 +23,7 @@ from raterwise.inference.settings import Settings
 from raterwise.labels import Labels
 from raterwise.metrics.ranking import CCCCurve, ccc_curve
 from raterwise.predictions import Predictions
-from raterwise.rules import choose
+from raterwise.rules import choose, one_class
 from raterwise.summaries import BinTable, SortedScores
 from raterwise.types import FloatArray, OnSingle, OnUnrated, Per
 
@@ -113,11 +113,7 @@ def reliability_curve(
         probs, labels, weights=weights, groups=groups, class_names=class_names,
         on_unrated=on_unrated,
     )  # fmt: skip
-    channel = of_class or 0
-    if not 0 <= channel < predictions.num_classes:
-        raise InvalidInputError(
-            f"of_class: must be one of 0 … {predictions.num_classes - 1}; got {of_class}"
-        )
+    channel = 0 if of_class is None else one_class("of_class", of_class, predictions.num_classes)
     settings = Settings(resamples, level, seed, on_single=on_single)
     own: dict[str, Any] = {"bins": bins, "per": per, "question": question}
     row = find({"per_class": "classwise_ece"}.get(question, "ece"))

@@ -87,7 +87,8 @@ class TableColumns:
         for name in ("prob_columns", "rater_columns", "count_columns", "missing"):
             object.__setattr__(self, name, several_names(name, getattr(self, name)))
         if self.class_names is not None and not isinstance(self.class_names, str):
-            object.__setattr__(self, "class_names", several_names("class_names", self.class_names))
+            names = tuple(map(str, several_names("class_names", self.class_names)))
+            object.__setattr__(self, "class_names", names)
 
     @property
     def id_of_ratings(self) -> str | None:
