@@ -27,6 +27,7 @@ import raterwise
 from raterwise.cli import app
 from raterwise.cli.show import comparison_table, new_console, print_results, print_table
 from raterwise.cli.stability_curves import one_rater_each
+from raterwise.datasets import load_lidc_malignancy
 from raterwise.labels import Labels
 from raterwise.progress_bar import ProgressBar
 from raterwise.results import Estimate, Results
@@ -476,6 +477,13 @@ def test_the_demonstration_can_be_repeated(tmp_path: Path, monkeypatch: pytest.M
     assert shown.exit_code == 0, shown.output
     assert re.search(r"metric +every rater +one rater, at random", shown.stdout)
     assert re.search(r"Epistemic loss +-?0\.\d+ \[.*\] +undefined", shown.stdout)
+    data = load_lidc_malignancy()
+    counts, top = data.labels.counts, data.probs.argmax(axis=1)
+    raters = counts.sum(axis=1)
+    sure = (data.probs.max(axis=1) * raters).sum() / raters.sum()
+    right = counts[np.arange(len(top)), top].sum() / raters.sum()
+    headline = f"Over-confident. It is {sure:.0%} sure on average and right {right:.0%} of the time"
+    assert headline in " ".join(shown.stdout.split())
     assert "CC BY 3.0" in shown.stdout
     first = json.loads(Path("a folder/results.json").read_text(encoding="utf-8"))
     command = next(

@@ -15,7 +15,13 @@ from rich.console import Console
 
 from raterwise.beliefs import DirichletBelief
 from raterwise.cli.report import open_in_browser, paired
-from raterwise.cli.show import comparison_table, new_console, print_notes, print_table
+from raterwise.cli.show import (
+    comparison_table,
+    new_console,
+    print_notes,
+    print_table,
+    print_verdict,
+)
 from raterwise.cli.spelling import quoted
 from raterwise.cli.stability_curves import measure, one_rater_each, parts_of_report
 from raterwise.cli.writing import announce, check_folder, check_html, check_outputs
@@ -227,6 +233,7 @@ def _ask_to_replace(folder: Path, *, force: bool) -> None:
 def _print_story(console: Console, data: LidcDemo, everybody: Results, single: Results) -> None:
     console.print("How likely is this lung nodule malignant? LIDC-IDRI", style="bold")
     console.print(facts_in_words(everybody.data))
+    print_verdict(everybody, console)
     console.print()
     print_table(
         comparison_table({"every rater": everybody, "one rater, at random": single}, SHOWN), console

@@ -93,7 +93,7 @@ def print_results(results: Results, console: Console | None = None) -> None:
     wide = console.width >= ROOM_FOR_MEANINGS
     corrected = any(e.debiased not in (None, e.value) for e in results.values())
     console.print(facts_in_words(results.data), style="bold")
-    _print_verdict(results, console)
+    print_verdict(results, console)
     print_table(_results_table(results, meanings=wide), console)
     if not wide and len(results) <= MOST_MEANINGS:
         for e in results.values():
@@ -117,7 +117,7 @@ def print_results(results: Results, console: Console | None = None) -> None:
     print_notes(results, console)
 
 
-def _print_verdict(results: Results, console: Console) -> None:
+def print_verdict(results: Results, console: Console) -> None:
     """Say whether the model is miscalibrated, or why that cannot be said."""
     judged = results.data.get("verdict")
     if judged is None:
