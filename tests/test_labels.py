@@ -361,6 +361,13 @@ def test_an_unrated_case_keeps_its_number_behind_one_of_weight_0() -> None:
         rw.brier(FOUR[:3], labels, weights=[0, 1, 1])
 
 
+def test_a_case_with_one_label_keeps_its_number_behind_one_of_weight_0() -> None:
+    """Case 2 of three has a single label, and case 0 does not count."""
+    labels = rw.Labels.from_counts([[1, 1], [1, 1], [1, 0]])
+    with pytest.raises(rw.InvalidInputError, match=r"1 of 2 cases has fewer \(case 2\)"):
+        rw.fleiss_kappa(labels, weights=[0, 1, 1])
+
+
 def test_a_case_of_weight_0_needs_no_second_label() -> None:
     """It is not there: the others give (0.5² + 0.2²) / 2, and κ = (1/2 - 5/8) / (3/8)."""
     labels = rw.Labels.from_counts([[1, 1], [1, 0], [2, 0]])
