@@ -20,6 +20,8 @@ from hypothesis.extra import numpy as hnp
 import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.functions.measure import measure
+from raterwise.questions import Question, ScoredCases
+from raterwise.summaries.cells import CellPlan, CellSums
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -173,3 +175,10 @@ def value_of_belief(
 def same(expected: float | None, rel: float = 1e-12, absolute: float = 1e-13) -> Any:
     """Equal to the last bits; undefined where the other is."""
     return None if expected is None else pytest.approx(expected, rel=rel, abs=absolute)
+
+
+def cells_of_scored(scored: ScoredCases) -> CellSums:
+    """The fine cells of top-label scores that are there already, one unit."""
+    cells = CellPlan(Question()).empty(2)
+    cells.take_in(scored)
+    return cells

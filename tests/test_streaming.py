@@ -38,6 +38,7 @@ from raterwise.streaming.saved import Checkpoint, load_saved, save_digest
 from raterwise.summaries import SortedPlan, SortedScores
 from raterwise.summaries.cells import CellPlan, CellSums, coarse_cells, fine_cells
 from raterwise.summaries.digest import Digest, additions, digest_of, merged_in_order
+from strategies import cells_of_scored
 
 Array = NDArray[Any]
 runner = CliRunner()
@@ -143,7 +144,7 @@ def test_the_bound_holds(name: str, kind: str) -> None:
     for seed in range(3):
         cases = scored(kind, seed=seed)
         exact = SortedScores(SortedPlan(Question()), 1, 1, (cases,))
-        cells = CellSums.of_scored(CellPlan(Question()), cases)
+        cells = cells_of_scored(cases)
         if "clip" in row.options and kind in ("saturated", "tied"):  # log odds of 0 and 1
             for summary in (cells, exact):
                 with pytest.raises(rw.UndefinedMetricError, match="exactly 0 or 1"):
@@ -159,7 +160,7 @@ def test_the_bound_holds(name: str, kind: str) -> None:
 def test_cells_count_what_is_in_them() -> None:
     """Every sum of a fine cell is that of the cases between its edges, by a loop."""
     cases = scored("saturated", 200)
-    cells = CellSums.of_scored(CellPlan(Question()), cases)
+    cells = cells_of_scored(cases)
     edges, z, w = fine_cells(), cases.z[:, 0], cases.weights
     for c in np.flatnonzero(cells.fine[0, :, 0]):
         last = c == len(edges) - 2
@@ -180,12 +181,10 @@ def test_cells_count_what_is_in_them() -> None:
 def test_split_and_merge_is_the_whole(pieces: int) -> None:
     """Cells of the parts add up to the cells of all, to the last bits of float64."""
     cases = scored("spread", 300)
-    whole = CellSums.of_scored(CellPlan(Question()), cases)
+    whole = cells_of_scored(cases)
     bounds = np.linspace(0, 300, pieces + 1).astype(int)
     parts = [
-        CellSums.of_scored(
-            CellPlan(Question()), ScoredCases(cases.z[a:b], cases.mu[a:b], cases.weights[a:b])
-        )
+        cells_of_scored(ScoredCases(cases.z[a:b], cases.mu[a:b], cases.weights[a:b]))
         for a, b in itertools.pairwise(bounds)
     ]
     merged = parts[0]
