@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 import raterwise as rw
+from raterwise.evaluation.judged import judge_predictions
+from raterwise.evaluation.request import Request
+from raterwise.inference.settings import Settings
 from raterwise.predictions import Predictions
 from raterwise.questions import Question
-from raterwise.summaries import SortedPlan, one_pass, summarise
+from raterwise.summaries import DeviationSums, SortedPlan, one_pass, summarise
 from raterwise.summaries.bin_sums import BinPlan, BinSums
 from raterwise.summaries.one_pass import InTurn
 
@@ -99,3 +102,21 @@ def test_scores_of_a_unit_in_a_cell_are_one_entry() -> None:
     assert covariance[1, 2] == pytest.approx(-(1.7 * 0.3 + 1.3 * 0.7) / 2)
     own = 1.7 * (2 - 1.7) / 2 + 1.3 * (2 - 1.3) / 2
     assert covariance[1, 1] == pytest.approx(own)
+
+
+def test_how_far_raters_agree_asks_for_no_large_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It follows from the sums of the verdict; bins that nobody asked for yet are not made."""
+    monkeypatch.setattr(one_pass, "LARGE", 1)
+    probs, labels, groups = three_classes(100, 20)
+    predictions = Predictions.of(probs, labels, groups=groups)
+    request = Request.of(["ece", "classwise_ece"], settings=Settings(20))
+    pass_ = judge_predictions(predictions, request, verdict=True).pass_
+    assert pass_ is not None
+    held = pass_.digest.summaries
+    assert isinstance(held, InTurn)
+    bins = [plan for plan in held if isinstance(plan, BinPlan)]
+    assert bins
+    held._made.clear()
+    pass_.agreement_on()
+    assert any(isinstance(made, DeviationSums) for made in held._made.values())
+    assert not any(plan in held._made for plan in bins if held._turn(plan)[0] == 0)

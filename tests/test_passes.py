@@ -458,11 +458,14 @@ def test_agreement_is_that_on_what_is_asked() -> None:
     hits = said == top[:, None]
     differ = np.mean([(hits[:, a] != hits[:, b]).mean() for a, b in ((0, 1), (0, 2), (1, 2))])
     labels = Labels.from_ratings(said, num_classes=5)
-    judged = judge_predictions(
-        Predictions.of(probs, labels), Request.of("ece", settings=Settings(20)), verdict=True
-    )
-    assert judged.pass_ is not None
-    of_top = judged.pass_.agreement_on()
-    assert of_top == pytest.approx(1 - differ / (2 * z * (1 - z)).mean(), abs=1e-9)
+    for groups in (None, np.arange(4000) // 2):
+        judged = judge_predictions(
+            Predictions.of(probs, labels, groups=groups),
+            Request.of("ece", settings=Settings(20)),
+            verdict=True,
+        )
+        assert judged.pass_ is not None
+        of_top = judged.pass_.agreement_on()
+        assert of_top == pytest.approx(1 - differ / (2 * z * (1 - z)).mean(), abs=1e-9)
     assert judged.pass_.agreement + 0.05 < of_top
     assert judged.pass_.agreement + 0.02 < judged.pass_.agreement_on(5) < 0.25

@@ -19,7 +19,7 @@ from raterwise.inference.draws import multiplicities
 from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
 from raterwise.questions import Question
-from raterwise.summaries import BinPlan, DeviationSums
+from raterwise.summaries import BinPlan, DeviationPlan
 from raterwise.summaries.digest import Digest
 from raterwise.types import Options
 
@@ -125,11 +125,11 @@ class Pass:
         as the probabilities say, and less on whether the predicted class is right. With `often`,
         each case is asked about all classes: those on which raters agree most count most.
         """
-        each = self.digest.summaries.values()
-        sums = next((s for s in each if isinstance(s, DeviationSums)), None)
-        if self.facts.classes == 2 or self.facts.most < 2 or sums is None:
+        held = self.digest.summaries  # the others may be made in turn, when they are asked for
+        plan = next((p for p in (DeviationPlan(), DeviationPlan(grouped=True)) if p in held), None)
+        if self.facts.classes == 2 or self.facts.most < 2 or plan is None:
             return self.agreement
-        table = sums.counted(1.0, 0.0)
+        table = held[plan].without_units().counted(1.0, 0.0)
         if len(table.weight) < self.facts.classes + 2:  # too many classes to look at each
             return self.agreement
         shared = np.maximum((table.together - table.alone).sum(axis=-1), 0)

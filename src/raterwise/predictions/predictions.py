@@ -90,7 +90,7 @@ class Predictions:
 
     See Also
     --------
-    evaluate : returns them from its arguments.
+    evaluate : makes them from its arguments.
 
     Examples
     --------

@@ -111,6 +111,10 @@ class DeviationSums(Summary):
         """Return the same sums with these units instead."""
         return DeviationSums(self.plan, self.sums, units, self.digits)
 
+    def without_units(self) -> DeviationSums:
+        """Return the same sums without those by patient, of which a table takes long."""
+        return DeviationSums(DeviationPlan(), self.sums, self.units[:1, :0, :0], self.digits)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file keeps."""
         return {"sums": self.sums, "units": self.units, "digits": np.array(self.digits)}
