@@ -341,7 +341,7 @@ def test_total_variation_of_kernels_and_soft_bins_is_that_of_the_pixels() -> Non
         expected = rw.stability.total_variation(function, probs, labels, repeats=3).mean
         found = total_variation([Case(image, masks)], metric, repeats=3)
         assert found.mean == pytest.approx(expected, rel=1e-9)
-    with pytest.raises(ValueError, match=r"metric: must be the name of one; got 'ece,brier'"):
+    with pytest.raises(ValueError, match=r"metric: no metric is called 'ece,brier'"):
         total_variation([Case(image, masks)], "ece,brier")
 
 

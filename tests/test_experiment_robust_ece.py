@@ -858,7 +858,7 @@ def intervals_of(name: str) -> set[tuple[int, ...]]:
 def test_intervals_of_the_claims_follow_from_what_is_kept() -> None:
     """Each is that of a pair of losses, or over runs alone; one beside a data set's name is its."""
     page = (ROOT / "docs" / "reproduction" / "robust_ece.md").read_text(encoding="utf-8")
-    claims = page.partition("\n## Results\n")[2].partition("**Older runs")[0]
+    claims = page.partition("\n## Results\n")[2].partition("\n### Older runs\n")[0]
     number = r"[+−]?\d\.\d{3}"
     interval = rf"({number}) \[({number}), ({number})\]"
     made = {name: intervals_of(name) for name in MORE_DATA}

@@ -155,12 +155,17 @@ def judge_predictions(
 ) -> Judged:
     """Return the estimates of every metric asked for on predictions in memory.
 
-    With `verdict` the digest has what a verdict on calibration needs.
+    With `verdict` the digest has what a verdict on calibration needs. So it has where several
+    raters chose among more than two classes: how far they agree on what is asked is in it, and the
+    interval of an error is the same with and without a verdict.
     """
     report, settings = reporting(progress), request.settings
     report("reading the cases", 0.0)
     plans = request.plans()
-    more = request.verdict_plans(predictions.groups is not None if verdict else None)
+    labels, wanted = predictions.labels, verdict
+    if labels.num_classes > 2 and labels.num_raters.max(initial=0) > 1:
+        wanted = True
+    more = request.verdict_plans(predictions.groups is not None if wanted else None)
     by_unit = settings.unit != "raters"
     digest = digest_in_memory(predictions, [*plans, *more] if by_unit else plans, settings, units)
     if more and not by_unit:  # raters are resampled, but patients are patients all the same
