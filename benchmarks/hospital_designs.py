@@ -3,10 +3,10 @@
     python benchmarks/hospital_designs.py --sets 300 --out hospital.jsonl
     python benchmarks/hospital_designs.py --sets 300 --out hospital.jsonl --design grades --seed 5
 
-Every model is calibrated (but for what rounding does), so red verdicts and errors whose interval leaves out 0 are false alarms.
-The truth of the other metrics follows from the definitions, without raterwise, over 200,000 cases
-evenly over the population. A line of JSON is written per finished design, a run that was
-stopped goes on, and a Markdown table of all of them is printed at the end.
+Every model is calibrated (but for what rounding does), so red verdicts and errors whose interval
+leaves out 0 are false alarms. The truth of the other metrics follows from the definitions, without
+raterwise, over 200,000 cases that lie evenly in the population. A line of JSON is written per
+finished design, a run that was stopped goes on, and a Markdown table of all is printed at the end.
 """
 
 from __future__ import annotations
