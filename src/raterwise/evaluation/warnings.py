@@ -53,6 +53,7 @@ def warnings_about(
         *_about_cases(facts, asked, by_image=by_image),
         *_about_patients(digest, settings),
         *_about_raters(facts),
+        *_about_weights(facts),
         *_about_classes(facts, asked),
         *_about_confidences(facts),
         *_about_labels(asked, estimates),
@@ -165,9 +166,24 @@ def about_arbitration(facts: Facts, what: str = "cases") -> Iterator[str]:
         )
 
 
+def _about_weights(facts: Facts) -> Iterator[str]:
+    """Say that the intervals take weights for the cases' own which their labels gave them."""
+    weights = {} if facts.label_weights is None else facts.label_weights.of_classes
+    if weights:
+        each = [f"{weight:.4g} for {_names(facts)[k]}" for k, weight in weights.items()]
+        yield (
+            f"the weights depend on the labels alone: {_some(each)}. The intervals and the verdict "
+            "are then too sure; give target_prevalence= instead"
+        )
+
+
+def _names(facts: Facts) -> tuple[str, ...]:
+    return facts.class_names or tuple(f"class {k}" for k in range(facts.classes))
+
+
 def _about_classes(facts: Facts, asked: Asked) -> Iterator[str]:
     cases = facts.by_class
-    names = facts.class_names or tuple(f"class {k}" for k in range(len(cases)))
+    names = _names(facts)
     absent = [names[k] for k, count in enumerate(cases) if count == 0]
     if absent:
         yield (
