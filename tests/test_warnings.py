@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -348,3 +349,29 @@ def test_weights_that_follow_from_the_label_in_a_stream(tmp_path: Path, strange:
     said_of_both = json.loads(merged.read_text())["warnings"]
     warned = sum(one.startswith(FOLLOW.format("", "")) for one in said_of_both)
     assert warned == (strange is None)
+
+
+@pytest.mark.parametrize("disputed", [12, 11])
+def test_a_third_rater_who_decides_is_noticed_where_no_results_are_made(disputed: int) -> None:
+    """By α-calibration, its test and a plan, at the line that called them."""
+    labels = rw.Labels.from_ratings(arbitrated(disputed), num_classes=2)
+    even = np.linspace(0.1, 0.9, len(labels))
+    probs = even[np.argsort(np.argsort(labels.frequencies[:, 1], kind="stable"))]
+
+    def fit() -> None:
+        rw.AlphaCalibration(l2=0.1).fit(None, labels, probs=probs)
+
+    def ask() -> None:
+        rw.alpha_can_help(probs, labels)
+
+    def plan() -> None:
+        rw.planning.plan("brier", probs, labels, cases=(100,), raters=(1,))
+
+    for call in (fit, ask, plan):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            call()
+        said = [one for one in heard if str(one.message).startswith("labels differ in 12 of the")]
+        assert len(said) == (disputed == 12)
+        for one in said:
+            assert one.category is rw.RaterwiseWarning and one.filename == __file__

@@ -6,13 +6,16 @@ Each says what was counted. Where nothing is wrong, nothing is said.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from raterwise.binning import bin_edges
 from raterwise.catalog import find
+from raterwise.errors import RaterwiseWarning
 from raterwise.inference.passes import Asked
 from raterwise.inference.settings import Settings
+from raterwise.predictions import Predictions
 from raterwise.results import Estimate
 from raterwise.rules import p_in_words
 from raterwise.summaries.digest import Digest
@@ -164,6 +167,12 @@ def about_arbitration(facts: Facts, what: str = "cases") -> Iterator[str]:
             "rater had been asked where two differed: figures on disagreement and epistemic loss "
             "are then wrong, and others may be off by some points. Leave out the deciding labels"
         )
+
+
+def warn_of_arbitration(predictions: Predictions, stacklevel: int) -> None:
+    """Warn of the same where no results are made that could say so."""
+    for message in about_arbitration(Facts.counted(predictions)):
+        warnings.warn(message, RaterwiseWarning, stacklevel=stacklevel + 1)
 
 
 def _about_weights(facts: Facts) -> Iterator[str]:
