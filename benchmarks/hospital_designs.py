@@ -29,6 +29,7 @@ EVEN = ndtri((np.arange(200_000) + 0.5) / 200_000)
 CALIBRATED = {"observed_expected_ratio": 1.0, "calibration_slope": 1.0}
 ERRORS = ("ece", "rms_ce", "mce", "sce", "smooth_ece", "kde_ece")
 USUAL = ("accuracy", "brier", "auroc", "observed_expected_ratio", "calibration_slope")
+OF_CASES = tuple(name for name in USUAL if name != "auroc")  # which counts readings
 DECIDED = ("disagreement_loss", "epistemic_loss", "irreducible_loss", "krippendorff_alpha")
 SHIFTED = ("accuracy", "sensitivity", "ppv", "npv", "f1", "average_precision", "net_benefit")
 KEPT = 0.05
@@ -204,7 +205,8 @@ DESIGNS = {
         *(grades, lambda: graded(-0.8 + 1.2 * EVEN), ("accuracy", "brier", "nll"), ERRORS),
     ),
     "second reader": Design(
-        "a second reader where the first was unsure", second_where_unsure, normal(-1, 1.5)
+        "a second reader where the first was unsure",
+        *(second_where_unsure, normal(-1, 1.5), OF_CASES),
     ),
     "two decimals": Design("rounded to two decimals, 500 cases", *rounded(0, 3, 100, 500)),
     "8 bits": Design("rounded to k / 255, 1,000 cases", *rounded(-4, 3, 255, 1000)),
