@@ -111,6 +111,11 @@ def no_facts(arrays: Arrays, header: dict[str, Any]) -> None:
     header["facts"]["ratings"] = 7
 
 
+def weights_of_one_class(arrays: Arrays, header: dict[str, Any]) -> None:
+    """Give the weights of one class of several."""
+    header["facts"]["label_weights"] = {"cases": [9], "lightest": [1.0], "heaviest": [2.0]}
+
+
 def endless_bins(arrays: Arrays, header: dict[str, Any]) -> None:
     """Promise more bins than memory holds."""
     header["plans"][0]["bins"] = 10**12
@@ -126,6 +131,7 @@ def endless_bins(arrays: Arrays, header: dict[str, Any]) -> None:
         (twice_the_cases, "must have the 40 cases of its facts in its table"),
         (other_units, "as many cases in its units as in its facts; got 41 and 40"),
         (no_facts, "its facts contradict each other"),
+        (weights_of_one_class, "its facts contradict each other"),
         (endless_bins, "is a damaged summary"),
     ],
 )

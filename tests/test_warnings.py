@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -290,3 +291,87 @@ def test_readers_chosen_beforehand_decide_nothing() -> None:
         labels = rw.Labels.from_ratings(said, num_classes=2)
         assert not Facts.counted(Predictions.of(q, labels)).arbitrated
         assert not rw.exchangeability_test(labels, permutations=19).arbiters
+
+
+FOLLOW = "the weights depend on the labels alone: 20 for {}0, 1 for {}1. The intervals and"
+
+
+def test_weights_that_follow_from_the_label() -> None:
+    """Of 20 for the five or more negatives and 1 for the positives; not of others."""
+    labels = np.array([0] * 5 + [1] * 6)
+    probs = np.linspace(0.1, 0.9, 11)
+    weights = np.where(labels == 1, 1.0, 20.0)
+
+    def followed(labels: Any, weights: Any, **given: Any) -> bool:
+        said = [one for one in told(probs[: len(labels)], labels, weights=weights, **given)
+                if "weights depend" in one]  # fmt: skip
+        assert not said or said[0].startswith(FOLLOW.format("class ", "class "))
+        return bool(said)
+
+    assert followed(labels, weights)
+    agreed = rw.Labels.from_ratings(np.stack((labels, labels, labels), axis=1), num_classes=2)
+    assert followed(agreed, weights)
+    other = weights.copy()
+    other[3] = 19.0
+    assert not followed(labels, other)  # two weights in a class
+    assert not followed(labels[1:], weights[1:])  # four negatives
+    assert not followed(labels, np.full(11, 20.0))
+    assert not followed(labels, None)
+    assert not followed([0] * 11, np.full(11, 20.0))  # one class
+    shifted = rw.evaluate(probs, labels, "brier", target_prevalence=0.05, resamples=0)
+    assert "weights depend" not in " ".join(shifted.warnings)
+
+
+@pytest.mark.parametrize("strange", [None, 3])
+def test_weights_that_follow_from_the_label_in_a_stream(tmp_path: Path, strange: Any) -> None:
+    """In row groups of one class each, and of two sites whose summaries are merged."""
+    said = np.repeat([0, 1], 8)
+    weights = np.where(said == 1, 1.0, 20.0)
+    if strange is not None:
+        weights[strange] = 10.0
+    out, merged = [], tmp_path / "both.json"
+    for name, rows in (("a", slice(0, 9)), ("b", slice(9, 16))):
+        path, saved = tmp_path / f"{name}.parquet", tmp_path / f"{name}.npz"
+        table = {"prob_1": np.linspace(0.1, 0.9, 16)[rows], "label": said[rows]}
+        pq.write_table(pa.table({**table, "w": weights[rows]}), path, row_group_size=4)
+        results = rw.evaluate_stream(
+            path,
+            "brier",
+            resamples=0,
+            label_column="label",
+            weight_column="w",
+            save_summary=saved,
+        )
+        assert not any("weights depend" in one for one in results.warnings)  # one positive, or all
+        out.append(str(saved))
+    done = CliRunner().invoke(app, ["merge", *out, "--resamples", "0", "--out", str(merged)])
+    assert done.exit_code == 0, done.output
+    said_of_both = json.loads(merged.read_text())["warnings"]
+    warned = sum(one.startswith(FOLLOW.format("", "")) for one in said_of_both)
+    assert warned == (strange is None)
+
+
+@pytest.mark.parametrize("disputed", [12, 11])
+def test_a_third_rater_who_decides_is_noticed_where_no_results_are_made(disputed: int) -> None:
+    """By α-calibration, its test and a plan, at the line that called them."""
+    labels = rw.Labels.from_ratings(arbitrated(disputed), num_classes=2)
+    even = np.linspace(0.1, 0.9, len(labels))
+    probs = even[np.argsort(np.argsort(labels.frequencies[:, 1], kind="stable"))]
+
+    def fit() -> None:
+        rw.AlphaCalibration(l2=0.1).fit(None, labels, probs=probs)
+
+    def ask() -> None:
+        rw.alpha_can_help(probs, labels)
+
+    def plan() -> None:
+        rw.planning.plan("brier", probs, labels, cases=(100,), raters=(1,))
+
+    for call in (fit, ask, plan):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            call()
+        said = [one for one in heard if str(one.message).startswith("labels differ in 12 of the")]
+        assert len(said) == (disputed == 12)
+        for one in said:
+            assert one.category is rw.RaterwiseWarning and one.filename == __file__

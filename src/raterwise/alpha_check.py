@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from raterwise.beliefs import Belief
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
+from raterwise.evaluation.warnings import warn_of_arbitration
 from raterwise.inference.differences import correlation_of, difference_interval
 from raterwise.inference.jackknife import linearise, student_interval
 from raterwise.inference.settings import Settings
@@ -135,6 +136,11 @@ def alpha_can_help(
     InvalidInputError
         If a case has a single label, or there are fewer than two cases (patients).
 
+    Warns
+    -----
+    RaterwiseWarning
+        If a third rater seems to have been asked only where two differ.
+
     See Also
     --------
     AlphaCalibration : finds an α0 for each case.
@@ -154,6 +160,7 @@ def alpha_can_help(
     Settings(level=level)
     predictions = predictions_of(probs, labels, weights, groups, None, on_unrated)
     predictions.labels.require_raters(2, on_single, rows=predictions.kept)
+    warn_of_arbitration(predictions, stacklevel=2)
     predictions = predictions.take(predictions.labels.num_raters >= 2)
     means = _Means.of(predictions, level)
     agreement, predicted, excess = means.agreements()

@@ -173,7 +173,8 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         Warns
         -----
         RaterwiseWarning
-            If the features given do not beat one α0 for all (see `beats_constant_`).
+            If the features given do not beat one α0 for all (see `beats_constant_`), or a third
+            rater seems to have been asked only where two differ.
         ConvergenceWarning
             If the optimum was not reached.
 

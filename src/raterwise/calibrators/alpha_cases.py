@@ -19,6 +19,7 @@ from raterwise.beliefs.dirichlet import CountTerms
 from raterwise.beliefs.members import Members
 from raterwise.calibrators._cases import read_sample_weight
 from raterwise.errors import InvalidInputError
+from raterwise.evaluation.warnings import warn_of_arbitration
 from raterwise.predictions import Predictions
 from raterwise.types import FloatArray, IntArray
 
@@ -106,6 +107,7 @@ class AlphaCases:
         weights = read_sample_weight(sample_weight, len(data))
         known = np.arange(len(data)) if weights is None else np.flatnonzero(weights)
         data.labels.take(known).require_raters(2, on_single="drop")
+        warn_of_arbitration(data.take(known), stacklevel=3)
         units = np.arange(len(data)) if data.groups is None else np.asarray(data.groups)
         shares = None
         if weights is not None or means.draws is not None:

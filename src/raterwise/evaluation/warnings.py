@@ -6,13 +6,16 @@ Each says what was counted. Where nothing is wrong, nothing is said.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from raterwise.binning import bin_edges
 from raterwise.catalog import find
+from raterwise.errors import RaterwiseWarning
 from raterwise.inference.passes import Asked
 from raterwise.inference.settings import Settings
+from raterwise.predictions import Predictions
 from raterwise.results import Estimate
 from raterwise.rules import p_in_words
 from raterwise.summaries.digest import Digest
@@ -53,6 +56,7 @@ def warnings_about(
         *_about_cases(facts, asked, by_image=by_image),
         *_about_patients(digest, settings),
         *_about_raters(facts),
+        *_about_weights(facts),
         *_about_classes(facts, asked),
         *_about_confidences(facts),
         *_about_labels(asked, estimates),
@@ -165,9 +169,30 @@ def about_arbitration(facts: Facts, what: str = "cases") -> Iterator[str]:
         )
 
 
+def warn_of_arbitration(predictions: Predictions, stacklevel: int) -> None:
+    """Warn of the same where no results are made that could say so."""
+    for message in about_arbitration(Facts.counted(predictions)):
+        warnings.warn(message, RaterwiseWarning, stacklevel=stacklevel + 1)
+
+
+def _about_weights(facts: Facts) -> Iterator[str]:
+    """Say that the intervals take weights for the cases' own which their labels gave them."""
+    weights = {} if facts.label_weights is None else facts.label_weights.of_classes
+    if weights:
+        each = [f"{weight:.4g} for {_names(facts)[k]}" for k, weight in weights.items()]
+        yield (
+            f"the weights depend on the labels alone: {_some(each)}. The intervals and the verdict "
+            "are then too sure; give target_prevalence= instead"
+        )
+
+
+def _names(facts: Facts) -> tuple[str, ...]:
+    return facts.class_names or tuple(f"class {k}" for k in range(facts.classes))
+
+
 def _about_classes(facts: Facts, asked: Asked) -> Iterator[str]:
     cases = facts.by_class
-    names = facts.class_names or tuple(f"class {k}" for k in range(len(cases)))
+    names = _names(facts)
     absent = [names[k] for k, count in enumerate(cases) if count == 0]
     if absent:
         yield (

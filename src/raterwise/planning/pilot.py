@@ -20,6 +20,7 @@ from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.evaluation.judged import judge_predictions
 from raterwise.evaluation.request import Request, one_metric, options_of
+from raterwise.evaluation.warnings import warn_of_arbitration
 from raterwise.inference.estimates import shaped_ends
 from raterwise.inference.jackknife import Linearised, resampling_of
 from raterwise.inference.settings import Progress, Settings, reporting
@@ -105,6 +106,11 @@ def plan(
     InvalidInputError
         If there is no design left, or one rater per case, or one patient, is all the pilot has.
 
+    Warns
+    -----
+    RaterwiseWarning
+        If a third rater seems to have been asked only where two differ.
+
     See Also
     --------
     plots.PlanDisplay : draws the plan.
@@ -164,6 +170,7 @@ def plan_of(
         raise InvalidInputError(
             "labels: the pilot needs cases with two labels, to tell raters from cases; none has two"
         )
+    warn_of_arbitration(pilot, stacklevel=3)  # where plan was called
     pairs = [(n, r) for n in sizes for r in numbers]
     if row.label_loss is not None and "per" not in request.shared and not request.own:
         found, without = _by_formula(row, pilot, pairs, request)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Facts
+from raterwise.summaries.label_weights import LabelWeights
 
 MOST_CLASSES = 10_000
 MOST_BINS = 1_000_000
@@ -104,11 +105,19 @@ def _check_facts(facts: Facts, name: str) -> None:
         and facts.fewest <= facts.most
         and facts.fewest * facts.cases <= facts.ratings <= facts.most * facts.cases
         and all(0 <= count <= facts.cases for count in facts.by_class)
+        and (facts.label_weights is None or _of_all(facts.label_weights, facts.classes))
         and math.isfinite(facts.weight)
         and facts.weight >= 0
     )
     if not plain:
         raise InvalidInputError(f"{name}: its facts contradict each other, it may be damaged")
+
+
+def _of_all(weighed: LabelWeights, classes: int) -> bool:
+    return all(
+        len(values) == classes and all(isinstance(v, int | float) and v >= 0 for v in values)
+        for values in (weighed.cases, weighed.lightest, weighed.heaviest)
+    )
 
 
 def check_totals(digest: Digest, name: str) -> None:

@@ -28,6 +28,7 @@ from raterwise.summaries.contract import keeps_cases
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import AsGiven, Confidences, Facts, Patients
 from raterwise.summaries.fingerprint import Fingerprint
+from raterwise.summaries.label_weights import LabelWeights
 from raterwise.summaries.panel import Panel
 
 FORMAT_VERSION = 3
@@ -217,6 +218,8 @@ def _facts_as_dict(facts: Facts) -> dict[str, Any]:
     content["confidences"]["values"] = list(facts.confidences.values.items())
     if not facts.rater_names:  # so that versions that know no such fact read what is sent to them
         del content["rater_names"]
+    if facts.label_weights is None:  # likewise
+        del content["label_weights"]
     if not facts.twos + facts.threes:  # likewise
         for name in ("twos", "divided_twos", "threes", "divided_threes"):
             del content[name]
@@ -246,6 +249,8 @@ def _facts_of_dict(content: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) 
     if content.get("given") is not None:
         weights = tuple(content["given"].get("class_weights", ()))
         parts["given"] = AsGiven(**{**content["given"], "class_weights": weights})
+    if (weighed := content.get("label_weights")) is not None:
+        parts["label_weights"] = LabelWeights(**{k: tuple(v) for k, v in weighed.items()})
     if (panel := content.get("panel")) is not None:
         held = {name: arrays[f"said_{name}"] for name in PANEL}
         parts["panel"] = Panel(**{**panel, "raters": tuple(panel["raters"]), **held})

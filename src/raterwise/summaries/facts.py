@@ -21,6 +21,7 @@ from raterwise.errors import MergeError
 from raterwise.predictions import Predictions
 from raterwise.summaries.deciders import asked_to_decide
 from raterwise.summaries.fingerprint import Fingerprint
+from raterwise.summaries.label_weights import LabelWeights
 from raterwise.summaries.panel import Panel
 
 MOST_PATIENTS = 1 << 20
@@ -248,6 +249,8 @@ class Facts:
     """Cases from elsewhere, which are not among the cases."""
     given: AsGiven | None = None
     """What a reader is told instead, where a case has several rows."""
+    label_weights: LabelWeights | None = None
+    """What the cases of each class weigh; None where some have no weights of their own."""
 
     @staticmethod
     def of(predictions: Predictions, first: int = 0, *, panel: bool = False) -> Facts:
@@ -270,6 +273,7 @@ class Facts:
             rater_names=() if ratings is None else tuple(map(str, ratings.rater_ids)),
             panel=Panel.of(predictions, names) if panel else None,
             given=AsGiven.of(predictions),
+            label_weights=LabelWeights.of(predictions),
             **_counts_of_raters(predictions),
         )
 
@@ -296,6 +300,7 @@ class Facts:
         by_class = tuple(a + b for a, b in zip(*counts, strict=True))
         known = [facts.patients for facts in (self, other) if facts.patients is not None]
         given = [facts.given for facts in held if facts.given is not None]
+        weighed = [one.label_weights for one in held if one.label_weights is not None]
         return Facts(
             classes=self.classes,
             given=reduce(add, given) if given else None,
@@ -307,6 +312,7 @@ class Facts:
             patients=known[0] + known[1] if len(known) == 2 else next(iter(known), None),
             rater_names=_all_named([facts.rater_names for facts in held]),
             panel=_joined(self, other),
+            label_weights=reduce(add, weighed) if 0 < len(weighed) == len(held) else None,
             **sums,
         )
 
