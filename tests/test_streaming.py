@@ -46,6 +46,13 @@ NAMES = [row.name for row in ROWS]
 PLANS = Request.of(NAMES).plans(bounded=True)
 
 
+def in_cells(cases: ScoredCases) -> CellSums:
+    """The cells of cases that are scored already."""
+    cells = CellPlan(Question()).empty(2)
+    cells.take_in(cases)
+    return cells
+
+
 def request(**settings: Any) -> Request:
     """Return a request of every metric of probabilities."""
     return Request.of(NAMES, settings=Settings(**settings))
@@ -143,7 +150,7 @@ def test_the_bound_holds(name: str, kind: str) -> None:
     for seed in range(3):
         cases = scored(kind, seed=seed)
         exact = SortedScores(SortedPlan(Question()), 1, 1, (cases,))
-        cells = CellSums.of_scored(CellPlan(Question()), cases)
+        cells = in_cells(cases)
         if "clip" in row.options and kind in ("saturated", "tied"):  # log odds of 0 and 1
             for summary in (cells, exact):
                 with pytest.raises(rw.UndefinedMetricError, match="exactly 0 or 1"):
@@ -159,7 +166,7 @@ def test_the_bound_holds(name: str, kind: str) -> None:
 def test_cells_count_what_is_in_them() -> None:
     """Every sum of a fine cell is that of the cases between its edges, by a loop."""
     cases = scored("saturated", 200)
-    cells = CellSums.of_scored(CellPlan(Question()), cases)
+    cells = in_cells(cases)
     edges, z, w = fine_cells(), cases.z[:, 0], cases.weights
     for c in np.flatnonzero(cells.fine[0, :, 0]):
         last = c == len(edges) - 2
@@ -180,12 +187,10 @@ def test_cells_count_what_is_in_them() -> None:
 def test_split_and_merge_is_the_whole(pieces: int) -> None:
     """Cells of the parts add up to the cells of all, to the last bits of float64."""
     cases = scored("spread", 300)
-    whole = CellSums.of_scored(CellPlan(Question()), cases)
+    whole = in_cells(cases)
     bounds = np.linspace(0, 300, pieces + 1).astype(int)
     parts = [
-        CellSums.of_scored(
-            CellPlan(Question()), ScoredCases(cases.z[a:b], cases.mu[a:b], cases.weights[a:b])
-        )
+        in_cells(ScoredCases(cases.z[a:b], cases.mu[a:b], cases.weights[a:b]))
         for a, b in itertools.pairwise(bounds)
     ]
     merged = parts[0]

@@ -23,7 +23,7 @@ from raterwise.summaries import (
     SortedPlan,
     facts,
 )
-from raterwise.summaries.cells import CellPlan, CellSums, cells_of, fine_cells, fine_cells_for
+from raterwise.summaries.cells import CellPlan, cells_of, fine_cells, fine_cells_for
 from raterwise.summaries.one_pass import summarise
 from strategies import Problem, ordinary, problems
 
@@ -275,7 +275,8 @@ def test_fine_cells_are_found_without_a_search(rounding: float) -> None:
     beside = np.nextafter(compared, -1), np.nextafter(compared, 2)
     z = np.concatenate((compared, *beside, [-0.5, 0.0, 5e-324, 1 - 2**-53, 1.0, 1.5]))
     scored = ScoredCases(z[:, None], np.ones((len(z), 1)), np.ones(len(z)), rounding=rounding)
-    found = CellSums.of_scored(CellPlan(Question()), scored)
+    found = CellPlan(Question()).empty(2)
+    found.take_in(scored)
     where = np.clip(np.searchsorted(compared, z, side="right") - 1, 0, len(compared) - 2)
     assert np.array_equal(found.fine[0, :, 0], np.bincount(where, minlength=len(compared) - 1))
 
