@@ -21,6 +21,7 @@ PROBS = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]] * 4)
 LABELS = rw.Labels.from_counts([[2, 1], [0, 3], [1, 1]] * 4)
 RAGGED = [[0.5, 0.5], [0.2]]
 SAMPLES = np.stack([PROBS] * 4)
+PAIR: Any = np.array([1, 2])
 IMAGE = np.random.default_rng(0).random((4, 4))
 
 
@@ -226,6 +227,34 @@ NO_ARGUMENTS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "a number of names of images": (
         lambda: of_images(class_names=3), "class_names", "must name each of the classes; got 3",
     ),
+    "several flags": (
+        lambda: of_images(foreground_only=PAIR), "foreground_only",
+        "must be one value; got an array of shape (2,)",
+    ),
+    "several numbers of classes": (
+        lambda: rw.segmentation.evaluate(images(), "ece", num_classes=PAIR), "num_classes",
+        "must be a whole number; got array([1, 2])",
+    ),
+    "several penalties": (
+        lambda: rw.AlphaCalibration(l2=pd.DataFrame({"l2": PAIR})).fit(PROBS, LABELS, probs=PROBS),
+        "l2", "must be one value; got an array of shape (2, 1)",
+    ),
+    "no level": (
+        lambda: rw.evaluate(PROBS, LABELS, "ece", level=1e-300), "level",
+        "must be at least 1e-6 and at most 1 - 1e-9; got 1e-300",
+    ),
+    "a level that leaves nothing": (
+        lambda: rw.evaluate(PROBS, LABELS, "ece", level=1 - 1e-16), "level",
+        "must be at least 1e-6 and at most 1 - 1e-9; got 0.9999999999999999",
+    ),
+    "resamples beyond all memory": (
+        lambda: rw.evaluate(PROBS, LABELS, "ece", resamples=10**12), "resamples",
+        "must be at most 10,000,000; got 1,000,000,000,000",
+    ),
+    "steps without end": (
+        lambda: rw.stability.total_variation("ece", PROBS, LABELS, step=1e-300), "step",
+        "must make at most 10,000 steps from start to 1, and be at least 8e-05; got 1e-300",
+    ),
     "weight of a term": (
         lambda: losses.Regularized(losses.MDCA(), losses.MDCA(), float("nan")), "beta",
         "must be finite; got nan",
@@ -251,12 +280,20 @@ def test_what_is_no_argument_is_named(what: str) -> None:
         ({"on_unrated": "leave"}, "on_unrated: must be one of error, drop; got 'leave'"),
         ({"subgroups": True}, "subgroups: must be a list of names; got True"),
         ({"class_names": 3}, "class_names: must be a list of names; got 3"),
+        ({"prob_prefix": 3}, "prob_prefix: must be text; got 3"),
+        ({"count_prefix": ["count_"]}, "count_prefix: must be text; got ['count_']"),
+        ({"save_summary": 3}, "save_summary: must be the name of a file; got int"),
+        *(
+            ({name: PAIR}, f"{name}: must be one value; got an array of shape (2,) (weights are "
+             "given by their name, weights=)")
+            for name in ("group_column", "weight_column", "label_column")
+        ),
     ],
-)
+)  # fmt: skip
 def test_a_stream_names_its_arguments(table: Path, told: dict[str, Any], message: str) -> None:
     """They are looked at before a file is read, so the message is of no row group."""
     with pytest.raises(rw.RaterwiseError) as caught:
-        rw.evaluate_stream(table, "ece", resamples=0, count_prefix="count_", **told)
+        rw.evaluate_stream(table, "ece", resamples=0, **{"count_prefix": "count_", **told})
     assert str(caught.value) == message
     assert caught.value.argument == message.partition(":")[0]
 

@@ -412,14 +412,27 @@ def test_as_a_program_of_its_own(folder: Path) -> None:
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     good = call("predictions.csv", "--ratings", "long.csv", "--metrics", "ece")
-    assert good.returncode == 0 and good.stderr == ""
+    assert (good.returncode, good.stderr) == (0, "")  # both are shown where one is wrong
     assert "0.2417" in good.stdout
     bad = call("predictions.csv", "--ratings", "nowhere.csv")
-    assert bad.returncode == 2 and bad.stdout == ""
-    assert bad.stderr == "raterwise: nowhere.csv: there is no such file\n"
+    told = "raterwise: nowhere.csv: there is no such file\n"
+    assert (bad.returncode, bad.stdout, bad.stderr) == (2, "", told)
 
 
 # The bar, and the demonstration ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_no_bar_is_drawn_into_a_file(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Colours that are asked for make no terminal of it, however long the work takes."""
+    monkeypatch.setenv(name, "1")
+    with ProgressBar(patience=0) as report:
+        report("reading", 0.5)
+        time.sleep(0.05)
+        report("reading", 0.6)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ import raterwise as rw
 from raterwise.cli import app
 from raterwise.cli.show import print_results
 from raterwise.errors import InvalidInputError
-from raterwise.io.files import check_can_write, refuse_overwriting
+from raterwise.io.files import check_can_write, refuse_overwriting, replaced
 from raterwise.report.verdicts import verdict
 from raterwise.results import Results
 
@@ -291,6 +291,16 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
     with pytest.raises(InvalidInputError, match=r"a\.json: the folder .* must let you write"):
         check_can_write(tmp_path / "a.json")
+
+
+def test_a_folder_that_takes_no_files_is_named(tmp_path: Path) -> None:
+    """As /proc does, which lets everybody write and has no file by that name when they do."""
+    told = r"x\.json: must be in a folder that takes new files; .*gone does not. Choose another"
+    with (
+        pytest.raises(InvalidInputError, match=told),
+        replaced(tmp_path / "gone" / "x.json") as partial,
+    ):
+        partial.write_text("{}", encoding="utf-8")
 
 
 def test_a_report_that_takes_long_shows_a_bar(

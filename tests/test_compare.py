@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,10 +56,40 @@ def test_p_is_that_of_the_end_towards_zero(
 def test_differences_are_those_of_the_values() -> None:
     """first minus second, of the values that `evaluate` reports."""
     models, y = three_models()
-    found = rw.compare(models, y, "brier,ece,auccc", resamples=100)
+    found = rw.compare(models, y, "brier,ece,auccc", resamples=120)
     for metric in ("brier", "ece", "auccc"):
         a, b = (found.models[name][metric].value for name in ("true", "noisy"))
         assert found.difference(metric, "true", "noisy").difference == pytest.approx(a - b)
+
+
+def test_resamples_that_no_adjusted_p_can_be_clear_with_are_told() -> None:
+    """By hand: 3 pairs have at least 3 · 2 / (B + 1), 6 / 101 = 0.059 of 100 and 0.05 of 119."""
+    models, y = three_models()
+    told = (
+        "100 are too few for 3 pairs of models: the adjusted p .* below 0.059, .* 119 are enough "
+        "to reach 0.05$"
+    )
+    with pytest.warns(UserWarning, match=told):
+        found = rw.compare(models, y, "ece", resamples=100)
+    apart = found.difference("ece", "true", "sharp")
+    assert apart.high < 0 and apart.adjusted_p_value == pytest.approx(6 / 101)
+    found = rw.compare(models, y, "ece", resamples=119)  # without a warning
+    assert found.difference("ece", "true", "sharp").adjusted_p_value == pytest.approx(0.05)
+    rw.compare(models, y, "brier", resamples=20)  # of no error: p is not made of resamples alone
+    alike = {"one": models["true"], "other": models["true"]}
+    rw.compare(alike, y, "ece", resamples=20)  # no interval excludes 0
+
+
+@pytest.mark.parametrize("unit", ["raters", "both"])
+def test_metrics_without_a_value_without_a_rater_are_named(unit: Any) -> None:
+    """The epistemic loss needs two raters, and has none of one: the other metric is compared."""
+    random = np.random.default_rng(3)
+    truth = random.random(60)
+    labels = Labels.from_ratings((random.random((60, 2)) < truth[:, None]).astype(int))
+    models = {"one": truth, "other": truth**2}
+    with pytest.warns(UserWarning, match="compared where a model has no interval: epistemic_loss$"):
+        found = rw.compare(models, labels, "epistemic_loss,brier", resamples=40, unit=unit)
+    assert [d.metric for d in found.differences] == ["brier"]
 
 
 def test_pairing_makes_the_interval_shorter() -> None:
@@ -605,7 +636,9 @@ def test_few_events_that_never_vary_are_no_proof(positives: int) -> None:
 def test_one_positive_says_nothing_of_a_difference() -> None:
     """No interval of either model, so no difference: it was 1 [1, 1] with p = 0."""
     models, labels = few_positives(1)
-    found = rw.compare(models, labels, "sensitivity,average_precision,auroc", resamples=100)
+    told = "not compared where a model has no interval: average_precision, sensitivity"
+    with pytest.warns(UserWarning, match=told):
+        found = rw.compare(models, labels, "sensitivity,average_precision,auroc", resamples=100)
     (area,) = found.differences
     assert area.metric == "auroc" and area.low < 0 < area.high and area.p_value > 0.05
 

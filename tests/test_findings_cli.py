@@ -702,7 +702,8 @@ def test_the_report_on_the_command_line(folder: Path) -> None:
     done("report p.json -o r.html --stability s.json --after other.json")
     page = (folder / "r.html").read_text(encoding="utf-8")
     assert "120 cases of 60 patients, 3 findings" in page
-    assert "Findings: edema, mass, pleural effusion" in page
+    named = ", ".join(f"<bdi>{name}</bdi>" for name in ("edema", "mass", "pleural effusion"))
+    assert f"Findings: {named}" in page
     assert 'id="stability"' in page and "2 classes" not in page
     assert "Values are means over the findings." in page
     assert 'id="recalibration"' in page and "No verdict on calibration" not in page

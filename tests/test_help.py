@@ -48,6 +48,12 @@ def test_help_says_where_a_folder_is_wanted(command: str, word: str) -> None:
     assert re.search(rf"--out +{word}\b", said), said
 
 
+@pytest.mark.parametrize(("command", "word"), [("plan", "N,N,N"), ("segment", "A,B,C")])
+def test_raters_are_numbers_or_names(command: str, word: str) -> None:
+    """A plan tries several numbers of raters; images name who drew their masks."""
+    assert re.search(rf"--raters +{word} ", run(f"{command} --help")[1])
+
+
 def test_agreement_speaks_of_no_predictions() -> None:
     """It reads ratings alone: every column that it takes stands in their panel."""
     said = run("agreement --help")[1]

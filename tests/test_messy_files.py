@@ -279,6 +279,14 @@ MESSY: dict[str, Messy] = {
         message=r"'n1' and 'N1' would match but for upper and lower case",
         fix="--loose-ids",
     ),
+    "ids that are days, the day first": Messy(
+        both(numbered(PREDICTIONS, "2024-0{}-01"), numbered(LONG, "01.0{}.2024")),
+        message=r"'2024-01-01' and '01.01.2024' look like one day, written in two ways: write the",
+    ),
+    "ids that are days, the month first": Messy(
+        both(numbered(PREDICTIONS, "2024021{}"), numbered(LONG, "2/1{}/2024")),
+        message=r"'20240211' and '2/11/2024' look like one day",
+    ),
     "ids with the ending of a file": Messy(
         both(numbered(PREDICTIONS, "n{}.png"), LONG),
         message=r"'n1.png' and 'n1' would match but for the ending of a file",

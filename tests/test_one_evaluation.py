@@ -129,7 +129,7 @@ def test_options_reach_every_front_end(tmp_path: Path) -> None:
         assert {k: found[k].value for k in names} == pytest.approx(expected, abs=1e-12)
         assert found.options["question"] == "positive" and found.options["per"] == "case"
         assert found.options["options"]["robust_ece"]["sigma"] == 0.04
-    model = rw.compare({"a": p, "b": p**2}, labels, names, resamples=20, **OPTIONS)
+    model = rw.compare({"a": p, "b": p**2}, labels, names, resamples=40, **OPTIONS)
     assert model.models["a"]["robust_ece"].value == pytest.approx(expected["robust_ece"])
 
 

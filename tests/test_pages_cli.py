@@ -116,7 +116,8 @@ def test_a_report_of_other_files_says_what_to_do(tables: Path) -> None:
     for command, stage in ((f"report '{made}'", "after"),
                            (f"report '{results}' --after '{results}'", "before")):  # fmt: skip
         assert run(f"{command} -o '{page}'").exit_code == 0
-        told = f"<p>Figures {stage} recalibration. Classes: benign, malignant</p>"
+        classes = "<bdi>benign</bdi>, <bdi>malignant</bdi>"
+        told = f"<p>Figures {stage} recalibration. Classes: {classes}</p>"
         assert told in page.read_text(encoding="utf-8")
     np.savez(tables / "site.npz", unit_cases=np.ones(3))
     for command in (f"report '{tables / 'site.npz'}'", f"evaluate '{tables / 'site.npz'}'"):

@@ -514,13 +514,25 @@ def test_the_comparison_draws_the_decision_curves_of_all_models() -> None:
     assert "What does acting on them do?" not in comparison_html(three)
 
 
+def test_names_from_right_to_left_keep_their_places() -> None:
+    """Each name in a list has a bdi element, as the HTML standard has it, or two would swap."""
+    names = ["שפיר", "ממאיר"]
+    labels = rw.Labels.from_counts([[0, 3], [3, 0]] * 10, class_names=names)
+    models = {"ישן": [0.9, 0.2] * 10, "חדש": [0.7, 0.4] * 10}
+    found = rw.compare(models, labels, "brier", resamples=40)
+    classes = "<p>Classes: <bdi>שפיר</bdi>, <bdi>ממאיר</bdi></p>"
+    assert classes in report_html(found.models["ישן"])
+    page = comparison_html(found)
+    assert classes in page and "<h3><bdi>ישן</bdi> − <bdi>חדש</bdi></h3>" in page
+
+
 def test_the_comparison_overlays_the_positive_class() -> None:
     """Of two classes the dots are at the probability of yes; where none is there, at confidence."""
     labels = rw.Labels.from_counts([[0, 3], [3, 0]] * 10, class_names=["no", "<b>yes"])
     models = {"a": [0.9, 0.2] * 10, "b": [0.7, 0.4] * 10}
 
     def page_of(metrics: str, **options: Any) -> Page:
-        return Page(comparison_html(rw.compare(models, labels, metrics, resamples=20, **options)))
+        return Page(comparison_html(rw.compare(models, labels, metrics, resamples=40, **options)))
 
     def dots(page: Page) -> set[tuple[str, float, float]]:
         data = json.loads(page.data)["charts"]["reliability-chart"]["data"]

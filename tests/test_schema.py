@@ -84,7 +84,7 @@ def findings(folder: Path) -> dict[str, Any]:
 
 def comparison(folder: Path) -> dict[str, Any]:
     """Two models, with a calibration error among the metrics."""
-    found = rw.compare({"sharp": PROBS, "true": TRUTH}, LABELS, "ece,brier", resamples=20)
+    found = rw.compare({"sharp": PROBS, "true": TRUTH}, LABELS, "ece,brier", resamples=40)
     found.to_json(folder / "comparison.json", replicates=True)
     return read(folder / "comparison.json")
 

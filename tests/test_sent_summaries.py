@@ -205,6 +205,10 @@ def test_a_kill_before_the_job_is_named_is_no_harm(tmp_path: Path) -> None:
     assert [file.name for file in kept.iterdir()] == [JOB_FILE]
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("mine", encoding="utf-8")
+    for place in (tmp_path / "a_file", tmp_path / "a_file" / "within"):
+        (tmp_path / "a_file").touch()
+        with pytest.raises(InvalidInputError, match=r"checkpoint: must be a folder, .* is a file"):
+            Checkpoint.open(place, {})
     with pytest.raises(InvalidInputError, match="must be empty or of an earlier run"):
         Checkpoint.open(tmp_path / "other", {"job": 1})
 

@@ -16,6 +16,7 @@ import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.exchangeability.permutations import step_down
+from raterwise.inference.classes import positives_interval
 from raterwise.inference.intervals import (
     calibrated_noise,
     calibration_interval,
@@ -195,6 +196,23 @@ def test_nothing_is_a_point():
     assert proportion_interval(found)[0] == pytest.approx(0.025 ** (1 / 30))
     nothing = replace(found, value=0.0)
     assert loss_interval(nothing, step=1, squared_step=2)[1] > 0.1
+
+
+def test_one_more_negative_among_few_costs_an_average_precision():
+    """Σ 1/j / P of the last of P positives is 1/P on average and 2/P² as a square, by hand.
+
+    Of ten positives 0.1 is missing to 1, with V = 0.08²: the loss of the gamma interval is 0.1 +
+    1/10, and its variance V + 2/100.
+    """
+    found = Linearised(0.9, 0.08, np.inf, worth=50, units=50)
+    low, _ = positives_interval(found, np.ones(10), 0.8, 10 / 0.8, 0.95)
+    loss, variance = 0.1 + 1 / 10, 0.08**2 + 2 / 100
+    quantile = stats.chi2.ppf(0.975, 2 * loss**2 / variance)
+    assert low == pytest.approx(1 - variance / (2 * loss) * quantile)
+    many = 10**5
+    costs = np.cumsum(1 / np.arange(many, 0, -1)) / many
+    assert costs.mean() == pytest.approx(1 / many)
+    assert (costs**2).mean() == pytest.approx(2 / many**2, rel=1e-3)
 
 
 def test_two_sources_add_up():

@@ -220,6 +220,31 @@ def test_raters_and_cases_resampled_together_say_which_leave_more_open() -> None
     assert "most of the uncertainty" not in " ".join(alone)
 
 
+@pytest.mark.parametrize(
+    ("voxels", "share", "said"),
+    [
+        (21, 0.042**2 / (0.042**2 + 0.039**2), "comes from the raters: more raters"),  # 0.54
+        (19, 0.038**2 / (0.038**2 + 0.041**2), "comes from the images, not the raters"),  # 0.46
+    ],
+)
+def test_more_than_half_of_the_variance_is_most_of_it(voxels: int, share: float, said: str) -> None:
+    """By hand: two images of 0.6 and 0.8 in all of 100 voxels, which a second rater calls no in f.
+
+    Their losses are (1 - p)² - f (1 - 2p) / 2, 0.2 (0.6 - f) apart, so half of that is the error
+    of their mean; those of the raters are 0.4 f apart.
+    """
+    ratings = np.ones((2, 1, 100), int)
+    ratings[1, :, :voxels] = 0
+    images = [
+        rw.segmentation.Case(np.stack([np.full((1, 100), 1 - p), np.full((1, 100), p)]), ratings,
+                             raters=("a", "b"))
+        for p in (0.6, 0.8)
+    ]  # fmt: skip
+    found = rw.segmentation.evaluate(images, "brier", resamples=20, unit="both")
+    assert found["brier"].rater_share == pytest.approx(share)
+    assert f"most of the uncertainty of Brier score {said}" in " ".join(found.warnings)
+
+
 @pytest.mark.parametrize("unit", ["raters", "both"])
 def test_one_rater_of_two_has_nobody_to_disagree_with(unit: str) -> None:
     """Without either of them epistemic loss is undefined: a value, no interval, and why."""

@@ -119,6 +119,34 @@ def test_a_probability_of_one_has_no_log_odds() -> None:
     assert found["ici"].value is not None
 
 
+@pytest.mark.parametrize("metric", ["calibration_intercept", "calibration_slope"])
+def test_decisions_have_no_weak_calibration(metric: str) -> None:
+    """Of 0 and 1 alone clip decides: by hand, a slope of log 4 / log((1 - clip) / clip)."""
+    probs, labels = [0.0, 1.0] * 10, [0, 1] * 8 + [1, 0] * 2  # 8 of 10 are right, either way
+    with pytest.raises(rw.UndefinedMetricError, match=r"probs: are all 0 or 1: these are decisi"):
+        getattr(rw, metric)(probs, labels)
+    told = r"probs: are all at most 1e-07 or at least 1 - 1e-07: .* clip alone would decide"
+    with pytest.raises(rw.UndefinedMetricError, match=told):
+        getattr(rw, metric)(probs, labels, clip=1e-7)
+    getattr(rw, metric)([*probs, 0.3], [*labels, 1], clip=1e-7)
+
+
+@pytest.mark.parametrize("clip", [1e-3, 1e-7])
+@pytest.mark.parametrize("metric", ["calibration_intercept", "calibration_slope"])
+def test_intervals_are_of_probabilities_that_are_clipped(metric: str, clip: float) -> None:
+    """As those of probabilities that were limited before: those of the slope were far too short."""
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 2, 200)
+    decided = np.where(random.random(200) < 0.8, labels, 1 - labels)
+    probs = np.where(random.random(200) < 0.3, random.uniform(0.1, 0.9, 200), decided)
+    a, b = (
+        rw.evaluate(p, labels, metric, options={metric: {"clip": clip}}, resamples=100)[metric]
+        for p in (probs, probs.clip(clip, 1 - clip))
+    )
+    assert a.value == pytest.approx(b.value)
+    assert a.high - a.low == pytest.approx(b.high - b.low, rel=0.1)
+
+
 @pytest.mark.parametrize("labels", [[0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 1, 1], [1, 1, 1, 1]])
 def test_separated_labels_have_no_slope(labels: list[int]) -> None:
     """A threshold tells every yes from every no: the likelihood has no summit."""

@@ -39,8 +39,11 @@ class ProgressBar:
         from rich.progress import Progress as Bar
 
         random.setstate(state)  # rich draws a number when it is imported
+        own = console is None
         console = console or Console(stderr=True)
-        self._shown = shown and console.is_terminal
+        # For rich, FORCE_COLOR, as servers for tests set it, makes a terminal of every file.
+        looked_at = console.is_terminal and (not own or console.file.isatty())
+        self._shown = shown and looked_at
         self._progress = Bar(
             TextColumn("{task.description}"),
             BarColumn(),

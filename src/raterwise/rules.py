@@ -132,13 +132,16 @@ def several_names(name: str, given: Any) -> tuple[Any, ...]:
     return tuple(given)
 
 
-def positive_integer(name: str, value: Any, *, least: int = 1) -> int:
-    """Return `value` as an int of at least `least`."""
+def positive_integer(name: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
+    """Return `value` as an int of at least `least`, and of at most `most`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InvalidTypeError(f"{name}: must be a whole number; got {value!r}")
-    if value < least:
-        raise InvalidInputError(f"{name}: must be at least {least}; got {value}")
-    return int(value)
+    whole = int(value)
+    if whole < least:
+        raise InvalidInputError(f"{name}: must be at least {least}; got {whole}")
+    if most is not None and whole > most:
+        raise InvalidInputError(f"{name}: must be at most {most:,}; got {whole:,}")
+    return whole
 
 
 def one_class(name: str, value: Any, classes: int) -> int:

@@ -28,7 +28,7 @@ from raterwise.calibrators.alpha_saved import LARGEST_LOG_CONCENTRATION, current
 from raterwise.calibrators.alpha_solver import GRADIENT_NORM, Basis
 from raterwise.errors import InvalidInputError, RaterwiseWarning
 from raterwise.labels import Labels
-from raterwise.rules import at_least_zero, choose, positive_integer
+from raterwise.rules import at_least_zero, choose, one_value, positive_integer
 from raterwise.types import FloatArray
 
 
@@ -357,6 +357,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Set λ, as given or as chosen."""
         most = positive_integer("max_iter", self.max_iter)
         self.cv_l2_, self.cv_loss_, self.beats_constant_ = None, None, None
+        one_value("l2", self.l2)
         if isinstance(self.l2, str):
             if self.l2 != "cv":
                 raise InvalidInputError(f'l2: must be a number or "cv"; got {self.l2!r}')

@@ -135,7 +135,7 @@ def refuse_repeated(params: list[Any], args: list[str]) -> None:
 
 def _as_one(param: Any, *values: str) -> str:
     """Return how to give two values as one, where that can be done."""
-    if param.metavar == "A,B,C":
+    if param.metavar in ("A,B,C", "N,N,N"):
         return f"; several are one list: {','.join(values)}"
     if param.name == "ratings":
         return "; put the ratings of all raters into one table, a row per rating"

@@ -75,7 +75,9 @@ def plan(
     cases: Annotated[
         str, in_panel(DESIGNS, "Numbers of cases to try: 100,200,500.")
     ] = "100,200,500,1000",
-    raters: Annotated[str, in_panel(DESIGNS, "Raters per case to try: 1,2,3.")] = "1,2,3,5",
+    raters: Annotated[
+        str, in_panel(DESIGNS, "Raters per case to try: 1,2,3.", metavar="N,N,N")
+    ] = "1,2,3,5",
     budget: Annotated[
         float | None,
         in_panel(DESIGNS, "How much you can spend; in readings, unless costs are given."),

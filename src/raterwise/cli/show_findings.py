@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from rich.console import Console
@@ -18,7 +17,7 @@ from raterwise.cli.show import (
 )
 from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison, Difference
-from raterwise.inference.differences import holm
+from raterwise.inference.differences import holm, resamples_needed
 from raterwise.report.findings import (
     JUDGED_ALONE,
     in_a_list,
@@ -106,8 +105,8 @@ def print_differences(found: Mapping[str, Comparison], means: Comparison, consol
         "findings and pairs of models (Holm)."
     )
     tests, errors = len(found) * len(pairs), any(d.debiased is not None for d in means.differences)
-    if errors and 2 * tests / (resamples + 1) > chance:  # no p-value of an error can be lower
-        enough = math.ceil(round(2 * tests / chance, 6)) - 1
+    enough = resamples_needed(tests, float(first.options["level"]))
+    if errors and resamples < enough:
         told = f"{resamples:,} resamples are too few for a * at an error; {enough:,} are enough"
         print_warnings([told], console)
 

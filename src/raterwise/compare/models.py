@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,8 @@ from raterwise.compare.comparison import Comparison
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.evaluate import as_in_use, evaluate_predictions, predictions_of, told_of_cases
 from raterwise.evaluation.request import Metrics, Request, rows_of
-from raterwise.inference.paired import differences, ranking, require_pairs
+from raterwise.inference.differences import resamples_needed
+from raterwise.inference.paired import Difference, differences, ranking, require_pairs
 from raterwise.inference.settings import Progress, Settings, reporting
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
@@ -253,7 +255,28 @@ def _compared(models: Mapping[str, Results]) -> Comparison:
             f"not compared, since they have no resampled values: {', '.join(without)}",
             stacklevel=3,
         )
+    for note in _about_differences(models, found):
+        python_warnings.warn(note, stacklevel=3)
     return Comparison(dict(models), found, ranking(models), origin)
+
+
+def _about_differences(models: Mapping[str, Results], found: Sequence[Difference]) -> Iterator[str]:
+    """Yield which metrics have no difference, and that resamples are too few for Holm's p."""
+    made = Counter(d.metric for d in found)
+    drawn = Counter(name for r in models.values() for name in r.replicates)
+    if without := sorted(name for name, n in drawn.items() if made[name] < n * (n - 1) / 2):
+        yield f"not compared where a model has no interval: {', '.join(without)}"
+    options = next(iter(models.values())).options
+    resamples, level = int(options["resamples"]), float(options["level"])
+    apart = [d for d in found if d.debiased is not None and not d.low <= 0 <= d.high]
+    pairs = max((made[d.metric] for d in apart), default=0)
+    if pairs and resamples < (enough := resamples_needed(pairs, level)):
+        yield (
+            f"resamples: {resamples:,} are too few for {pairs} pair{'' if pairs == 1 else 's'} of "
+            "models: the adjusted p of a calibration error cannot be below "
+            f"{min(1.0, 2 * pairs / (resamples + 1)):.2g}, even where the interval excludes 0; "
+            f"{enough:,} are enough to reach {1 - level:.3g}"
+        )
 
 
 def _refuse_what_results_know(

@@ -106,7 +106,8 @@ def calibration_intercept(
         Whether the classes are ordered; the probability is then that of class k or higher.
     clip : float, default None
         Probabilities are limited to [clip, 1 - clip]. By default they are not, and a probability
-        of exactly 0 or 1, whose log odds are infinite, is an error that counts them.
+        of exactly 0 or 1, whose log odds are infinite, is an error that counts them. Try more than
+        one limit: where many probabilities are beyond it, the value depends on it.
     weights : array-like of shape (N,), default None
         Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
@@ -120,7 +121,8 @@ def calibration_intercept(
     Raises
     ------
     UndefinedMetricError
-        If all labels are of one class, or a probability is 0 or 1 and `clip` is not given.
+        If all labels are of one class, or a probability is 0 or 1 and `clip` is not given,
+        or no probability lies between the limits.
 
     See Also
     --------
@@ -177,7 +179,8 @@ def calibration_slope(
         Whether the classes are ordered; the probability is then that of class k or higher.
     clip : float, default None
         Probabilities are limited to [clip, 1 - clip]. By default they are not, and a probability
-        of exactly 0 or 1, whose log odds are infinite, is an error that counts them.
+        of exactly 0 or 1, whose log odds are infinite, is an error that counts them. Try more than
+        one limit: where many probabilities are beyond it, the value depends on it.
     weights : array-like of shape (N,), default None
         Weight of each case; 1 by default.
     on_unrated : {"error", "drop"}, default "error"
@@ -192,8 +195,8 @@ def calibration_slope(
     ------
     UndefinedMetricError
         If a threshold separates every yes of the raters from every no, so that no slope is best; if
-        all labels are of one class, or all probabilities are the same; or if a probability is 0 or
-        1 and `clip` is not given.
+        all labels are of one class, or all probabilities are the same; if a probability is 0 or 1
+        and `clip` is not given; or if no probability lies between the limits.
 
     See Also
     --------

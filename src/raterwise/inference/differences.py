@@ -5,6 +5,7 @@ Everything here takes numbers and returns numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -115,3 +116,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
         adjusted[i] = largest
     return [float(q) for q in adjusted]
+
+
+def resamples_needed(tests: int, level: float) -> int:
+    """Return how many resamples let Holm's smallest p of so many differences reach 1 - level.
+
+    >>> resamples_needed(3, 0.95)  # 3 · 2 / 120 = 0.05
+    119
+    """
+    return math.ceil(round(2 * tests / (1 - level), 6)) - 1

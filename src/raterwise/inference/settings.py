@@ -13,6 +13,9 @@ Progress = Callable[[str, float], None]
 
 UNITS = ("cases", "raters", "both")
 """What may be resampled."""
+MOST_RESAMPLES = 10_000_000
+LEAST_LEVEL, MOST_LEVEL = 1e-6, 1 - 1e-9
+"""Beyond them, quantiles of intervals are no numbers."""
 
 
 def silent(what: str, done: float) -> None:
@@ -56,12 +59,15 @@ class Settings:
         return self.resamples > 0 and self.unit != "cases"
 
     def __post_init__(self) -> None:
-        positive_integer("resamples", self.resamples, least=0)
+        positive_integer("resamples", self.resamples, least=0, most=MOST_RESAMPLES)
         positive_integer("seed", self.seed, least=0)
         choose("unit", self.unit, UNITS)
         choose("interval", self.interval, ("auto", "percentile", "bias_corrected"))
         choose("on_single", self.on_single, ("error", "drop"))
-        between_zero_and_one("level", self.level)
+        if not LEAST_LEVEL <= between_zero_and_one("level", self.level) <= MOST_LEVEL:
+            raise InvalidInputError(
+                f"level: must be at least 1e-6 and at most 1 - 1e-9; got {self.level!r}"
+            )
         if self.threads is not None:
             positive_integer("threads", self.threads)
         if self.resamples == 1:

@@ -97,6 +97,11 @@ def replaced(target: Path, suffix: str = ".part") -> Iterator[Path]:
     except BaseException as error:  # Ctrl-C too must leave nothing behind
         with contextlib.suppress(OSError):
             os.unlink(partial)
+        if isinstance(error, FileNotFoundError) and error.filename == str(partial):
+            raise InvalidInputError(
+                f"{target}: must be in a folder that takes new files; {target.parent} does not. "
+                "Choose another folder"
+            ) from error
         if isinstance(error, OSError) and error.errno is not None:
             error.filename, error.filename2 = str(target), None
         raise

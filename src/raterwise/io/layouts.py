@@ -10,11 +10,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from os import PathLike
 
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.io.sources import TableFile, open_table
 from raterwise.io.unused_columns import unused_columns
 from raterwise.labels.classes import is_whole
-from raterwise.rules import did_you_mean, listed, several_names
+from raterwise.rules import did_you_mean, listed, one_value, several_names
 
 LAYOUT_ARGUMENTS = {
     "wide": ("rater_columns", "rater_prefix"),
@@ -45,6 +45,13 @@ PROBABILITY = ("prob", "Prob", "PROB")
 """How the names of probabilities begin, which are no ratings."""
 MOST_GUESSED = 10
 """Up to how many columns may be guessed to be raters."""
+
+
+COLUMNS = (
+    "id_column", "label_column", "group_column", "weight_column", "rater_column", "rating_column",
+    "ratings_id_column",
+)  # fmt: skip
+"""The arguments that name one column each."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,12 @@ class TableColumns:
         """Take a word alone for a list of one, not for its letters."""
         for name in ("prob_columns", "rater_columns", "count_columns", "missing"):
             object.__setattr__(self, name, several_names(name, getattr(self, name)))
+        for name in COLUMNS:
+            one_value(name, getattr(self, name))
+        for name in ("prob_prefix", "rater_prefix", "count_prefix"):
+            given = getattr(self, name)
+            if given is not None and not isinstance(given, str):
+                raise InvalidTypeError(f"{name}: must be text; got {given!r:.80}")
         if self.class_names is not None and not isinstance(self.class_names, str):
             names = tuple(map(str, several_names("class_names", self.class_names)))
             object.__setattr__(self, "class_names", names)

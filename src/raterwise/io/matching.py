@@ -29,6 +29,8 @@ LOOSER: dict[str, Callable[[str], str]] = {
     "the digits after the point": lambda text: re.sub(r"^([0-9]+)\.0+$", r"\1", text),
 }
 """Ways in which one id is written in two files, and what both writings share; in this order."""
+DAY = re.compile(r"(\d{4})([-./]?)(\d\d?)\2(\d\d?)|(\d\d?)([-./])(\d\d?)\6(\d{4})")
+"""2024-12-31 or 20241231; 31.12.2024 or 12/31/2024."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +120,10 @@ def explain_unmatched(
                 f"({listed(absent[:5], most=5)}{' …' if len(absent) > 5 else ''})"
             )
     way_out = "allow_unmatched leaves them out" if report.cases else "not one case is in both"
-    way_out += "" if loose else _written_otherwise(ids, others, report)
-    if not report.cases and "loose_ids" not in way_out:
+    hint = "" if loose else _written_otherwise(ids, others, report)
+    hint = hint or _days_written_otherwise(report)
+    way_out += hint
+    if not report.cases and not hint:
         way_out += "; id_column and ratings_id_column name other columns"
     if any(SHORTENED.fullmatch(str(name)) for name in (*report.without_ratings, *others.tolist())):
         way_out += " (a spreadsheet shortened the numbers: export the ids again, as text)"
@@ -140,6 +144,40 @@ def _written_otherwise(ids: Array, others: Array, report: JoinReport) -> str:
             return f" ({pair}: write the ids alike)"
         return f" ({pair}: loose_ids=True takes them for the same)"
     return ""
+
+
+def _days_written_otherwise(report: JoinReport) -> str:
+    """Return that ids of two files are days in two writings, where they are.
+
+    They are not matched: whether 01/02/2024 is in January or February cannot be known.
+    """
+    pairs: list[tuple[str, str]] = []
+    for day_first in (True, False):
+        second = {_day(text, day_first=day_first): text for text in report.without_predictions}
+        first = ((_day(text, day_first=day_first), text) for text in report.without_ratings)
+        found = [(text, second[day]) for day, text in first if day and day in second]
+        pairs = max(pairs, found, key=len)
+    if not pairs:
+        return ""
+    return (
+        f" ({pairs[0][0]!r} and {pairs[0][1]!r} look like one day, written in two ways: write the "
+        "dates alike)"
+    )
+
+
+def _day(name: object, *, day_first: bool) -> tuple[int, int, int] | None:
+    """Return (year, month, day) of an id that is a date; None of others.
+
+    >>> _day("31.01.2024", day_first=True), _day("12/31/2024", day_first=False)
+    ((2024, 1, 31), (2024, 12, 31))
+    """
+    if (found := DAY.fullmatch(str(name))) is None:
+        return None
+    year, _, month, day, one, _, two, last = found.groups()
+    if year is None:
+        year, (day, month) = last, (one, two) if day_first else (two, one)
+    valid = 1 <= int(month) <= 12 and 1 <= int(day) <= 31
+    return (int(year), int(month), int(day)) if valid else None
 
 
 def alike_note(ids: Sequence[Any], what: str, source: str) -> tuple[str, ...]:

@@ -40,14 +40,14 @@ def observed_expected_ratio(table: BinTable) -> Array:
     return _over_channels(ratio)
 
 
-def intercept_of_table(table: BinTable) -> Array:
+def intercept_of_table(table: BinTable, clip: float | None = None) -> Array:
     """Return calibration in the large of cells, the mean over channels."""
-    return _over_channels(calibration_in_the_large(*_log_odds_of(table)))
+    return _over_channels(calibration_in_the_large(*_log_odds_of(table, clip)))
 
 
-def slope_of_table(table: BinTable) -> Array:
+def slope_of_table(table: BinTable, clip: float | None = None) -> Array:
     """Return the calibration slope of cells, the mean over channels."""
-    return _over_channels(recalibration(*_log_odds_of(table))[1])
+    return _over_channels(recalibration(*_log_odds_of(table, clip))[1])
 
 
 def quantile_of_errors(table: BinTable, q: float) -> Array:
@@ -66,10 +66,11 @@ def log_odds(score: Array) -> Array:
         return np.asarray(np.log(score) - np.log1p(-score))
 
 
-def _log_odds_of(table: BinTable) -> tuple[Array, Array, Array]:
+def _log_odds_of(table: BinTable, clip: float | None) -> tuple[Array, Array, Array]:
     used = table.weight > 0
     score = np.where(used, table.score / np.where(used, table.weight, 1), 0.5)
-    return log_odds(np.clip(score, 1e-300, 1 - 1e-16)), table.weight, table.positive
+    low, high = (1e-300, 1 - 1e-16) if clip is None else (clip, 1 - clip)
+    return log_odds(np.clip(score, low, high)), table.weight, table.positive
 
 
 def _over_channels(values: Array) -> Array:

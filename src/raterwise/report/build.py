@@ -145,4 +145,4 @@ def report_html(
         method(results, made_with),
         provenance(results.provenance, made_with, results.data),
     ]
-    return page(title, f"{stage}{classes_in_words(results.data)}", content, found)
+    return page(title, [stage, *classes_in_words(results.data)], content, found)

@@ -15,7 +15,7 @@ from raterwise.report import charts, operating_charts, sections
 from raterwise.report.acceptance import has_both
 from raterwise.report.findings import differences_by_finding
 from raterwise.report.headlines import LEVEL, differences_in_words
-from raterwise.report.markup import Html, data_table, el
+from raterwise.report.markup import Html, data_table, el, names_apart
 from raterwise.report.method import method, provenance
 from raterwise.report.page import page
 from raterwise.report.sections import Charts, figure, paired_table, section
@@ -214,8 +214,8 @@ def _pair(
         for d in found
     ]  # fmt: skip
     columns = ["Metric", "Difference", *(["Corrected"] if corrected else []), "p"]
-    title = " − ".join(pair)
-    wide = paired_table(columns, rows, title, "metrics paired differences")
+    title = names_apart(pair, " − ")
+    wide = paired_table(columns, rows, " − ".join(pair), "metrics paired differences")
     clear = sum(d.adjusted_p_value <= LEVEL for d in found)
     words = f"{clear} of {len(found)} metrics differ by more than chance"
     if not folded:

@@ -9,7 +9,7 @@ from typing import Any
 
 from raterwise.report.confidence_verdict import Verdict
 from raterwise.report.key_figures import in_brackets, names_of_differences, names_of_figures
-from raterwise.report.markup import Html, el
+from raterwise.report.markup import Html, el, names_apart
 from raterwise.report.sections import paired_table, panel, section, value_of, warned
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import number, p_value
@@ -106,14 +106,14 @@ def _is_miscalibrated(found: Results, told: Verdict) -> bool:
     return bool(judged["miscalibrated"])
 
 
-def _which(results: Results, verdicts: Mapping[str, Verdict]) -> list[str]:
+def _which(results: Results, verdicts: Mapping[str, Verdict]) -> list[list[str]]:
     """Return which findings are off, which may be, and which are not."""
     kinds: dict[str, list[str]] = {"Miscalibrated": [], "No clear answer": [], "Nothing found": []}
     for title, told in verdicts.items():
         off = _is_miscalibrated(results.findings[title], told)
         kind = "Miscalibrated" if off else "Nothing found"
         kinds[kind if off or told.tone == "good" else "No clear answer"].append(title)
-    return [f"{kind}: {', '.join(titles)}." for kind, titles in kinds.items() if titles]
+    return [[f"{kind}: ", names_apart(titles), "."] for kind, titles in kinds.items() if titles]
 
 
 def by_finding(results: Results) -> Html | None:
@@ -147,7 +147,7 @@ def differences_by_finding(findings: Mapping[str, Any] | None, means: Any) -> Ht
         made = {(d.first, d.second, d.metric): d for d in comparison.differences}
         for pair in pairs:
             cells = [el("td", _difference(made.get((*pair, name)))) for name in chosen]
-            models = el("td", " − ".join(pair)) if len(pairs) > 1 else None
+            models = el("td", names_apart(pair, " − ")) if len(pairs) > 1 else None
             rows.append(el("tr", el("th", title, scope="row"), models, cells))
     alone = " minus ".join(next(iter(pairs))) if len(pairs) == 1 else "First minus second model"
     note = (

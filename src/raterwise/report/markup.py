@@ -51,6 +51,18 @@ def _inside(children: Iterable[Any]) -> str:
     return "".join(parts)
 
 
+def names_apart(names: Iterable[Any], between: str = ", ") -> Html:
+    """Return names one after the other, each of which may be written from right to left.
+
+    Without an element of its own, such a name takes what is next to it into its direction, and two
+    of them change places.
+
+    >>> names_apart(["a < b", "c"])
+    '<bdi>a &lt; b</bdi>, <bdi>c</bdi>'
+    """
+    return Html(html.escape(between).join(el("bdi", name) for name in names))
+
+
 def data_table(
     header: Sequence[str],
     rows: Iterable[Sequence[Any]],

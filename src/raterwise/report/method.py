@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from raterwise.report.markup import Html, data_table, el
+from raterwise.report.markup import Html, data_table, el, names_apart
 from raterwise.report.references import papers_of
 from raterwise.report.sections import section
 from raterwise.report.words import (
@@ -150,15 +150,14 @@ def _command(call: str) -> Html:
 
 def _raters(names: Any, data: Any) -> str:
     if isinstance(names, list):
-        return ", ".join(map(str, names))
+        return names_apart(names)
     most = data.get("raters", {}).get("max")
     if most is None:
         return "not named"
     return f"not named, up to {counted_in_words(most, 'rating')} per {unit_of(data)}"
 
 
-def _named(part: Any) -> str:
+def _named(part: Any) -> list[str]:
     names = part.get("names", [])
     more = f" and {part['cases'] - MOST_NAMED:,} more" if part["cases"] > MOST_NAMED else ""
-    shown = ", ".join(map(str, names[:MOST_NAMED]))
-    return f"{shown}{more}" if shown else "names are not known"
+    return [names_apart(names[:MOST_NAMED]), more] if names else ["names are not known"]

@@ -15,7 +15,9 @@ from raterwise.report.markup import Html, el, json_block
 from raterwise.report.sections import Charts
 
 
-def page(title: str, subtitle: str, sections: Sequence[Html | None], found: Charts) -> str:
+def page(
+    title: str, subtitle: str | list[str], sections: Sequence[Html | None], found: Charts
+) -> str:
     """Return the whole page.
 
     The browser is told to load nothing from anywhere and to run no script but those that are

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from raterwise.report.markup import names_apart
 from raterwise.results import Estimate, Results
 
 TIED = 1e-9
@@ -218,15 +219,15 @@ def subject_of(data: Any) -> str:
     return "image" if data and "voxels" in data else "case"
 
 
-def classes_in_words(data: Any) -> str:
+def classes_in_words(data: Any) -> list[str]:
     """Return the names of the classes (or findings), where there are names and not too many."""
     if findings := data.get("findings"):
         count = counted_in_words(len(findings), "finding")
-        return count if len(findings) > MANY else f"Findings: {', '.join(findings)}"
+        return [count] if len(findings) > MANY else ["Findings: ", names_apart(findings)]
     names = data.get("class_names")
     if not names or len(names) > MANY:
-        return f"{data['classes']:,} classes"
-    return f"Classes: {', '.join(names)}"
+        return [f"{data['classes']:,} classes"]
+    return ["Classes: ", names_apart(names)]
 
 
 def best_of(shares: Mapping[str, float]) -> list[str]:

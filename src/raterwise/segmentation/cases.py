@@ -16,7 +16,7 @@ from raterwise.errors import InvalidInputError, InvalidTypeError, RaterwiseError
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.predictions.checks import row_sum_tolerance
-from raterwise.rules import a_number, choose
+from raterwise.rules import a_number, choose, one_value
 from raterwise.types import Array
 
 Flags = NDArray[np.bool_]
@@ -93,6 +93,7 @@ class Selection:
     boundary_mm: float | None = None
 
     def __post_init__(self) -> None:
+        one_value("foreground_only", self.foreground_only)
         if self.boundary_mm is not None:
             a_number("boundary_mm", self.boundary_mm)
             if not self.boundary_mm > 0:

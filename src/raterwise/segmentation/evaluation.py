@@ -14,6 +14,7 @@ from raterwise.evaluation.request import Metrics, Request, names_asked
 from raterwise.inference.settings import Progress, Settings, reporting
 from raterwise.kernels._threads import with_threads
 from raterwise.results import Results
+from raterwise.rules import positive_integer
 from raterwise.segmentation.cases import Selection, Voxels
 from raterwise.segmentation.panels import roster_of
 from raterwise.segmentation.reduction import Reduction, check_patients
@@ -187,6 +188,8 @@ def job_of(
 ) -> Job:
     """Return what is done with every image; `asked` are the options of the metrics."""
     metrics = names_asked(metrics)
+    if num_classes is not None:
+        positive_integer("num_classes", num_classes, least=2)
     classes = classes_of(cases, num_classes) if "all" in metrics else None
     request = Request.of(metrics, **asked, settings=settings, classes=classes)
     roster = roster_of(raters, cases, needed=settings.draws_raters)

@@ -21,6 +21,7 @@ from raterwise.rules import a_number, between_zero_and_one, positive_integer, to
 from raterwise.summaries.outside import takes_outside
 from raterwise.types import FloatArray, IntArray, Options
 
+MOST_PARTS = 10_000
 AnyMetric = str | Callable[..., float]
 
 
@@ -40,6 +41,11 @@ class Partition:
         a_number("step", self.step)
         if not 0 < self.step <= 1 - self.start:
             raise InvalidInputError(f"step: must be in (0, {1 - self.start:g}]; got {self.step}")
+        if (1 - self.start) / self.step > MOST_PARTS:
+            raise InvalidInputError(
+                f"step: must make at most {MOST_PARTS:,} steps from start to 1, and be at least "
+                f"{(1 - self.start) / MOST_PARTS:g}; got {self.step}"
+            )
 
     def ends(self, units: int) -> list[int]:
         """Return how many units each part has."""

@@ -179,6 +179,10 @@ def evaluate_stream(
     0.75
     """
     if save_summary is not None:
+        if not isinstance(save_summary, str | PathLike):
+            raise InvalidTypeError(
+                f"save_summary: must be the name of a file; got {type(save_summary).__name__}"
+            )
         read = [paths] if isinstance(paths, str | PathLike) else list(paths)
         refuse_overwriting([check_can_write(save_summary)], [*read, *checkpoint_files(checkpoint)])
     settings = Settings(resamples, level, seed, unit, interval, on_single, threads)

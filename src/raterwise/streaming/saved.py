@@ -344,7 +344,13 @@ class Checkpoint:
     ) -> Checkpoint:
         """Return the checkpoint of a job, new or begun; that of another job is an error."""
         place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise InvalidInputError(
+                f"checkpoint: must be a folder, which is made where there is none; {place} is a "
+                "file, or lies in one"
+            ) from error
         text = json.dumps(job, sort_keys=True, default=str)
         mark = hashlib.sha256(text.encode("utf-8")).hexdigest()
         if (place / JOB_FILE).exists():

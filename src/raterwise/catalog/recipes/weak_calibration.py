@@ -30,7 +30,11 @@ LEAST_SPAN = 0.1
 """Six of the cells, from which a parabola can still be told."""
 CERTAIN = (
     "{certain} of {number} have a probability of exactly 0 or 1, whose log odds are infinite; "
-    "clip=1e-7 moves them to 1e-7 and 1 - 1e-7"
+    "clip=1e-7 moves them to 1e-7 and 1 - 1e-7 (try a larger clip, too: the value may depend on it)"
+)
+DECIDED = (
+    "are all {ends}: these are decisions, not probabilities, and clip alone would decide the value "
+    "(sensitivity and specificity describe decisions)"
 )
 
 
@@ -105,10 +109,14 @@ def of_recalibration(which: str) -> dict[str, Any]:
 def _odds(scores: ScoreMasses, options: Options) -> tuple[Array, Array, Array]:
     """Return log odds, mass and hits; a probability of 0 or 1 has none unless it is clipped."""
     score, clip = scores.score, options.get("clip")
+    least = 0.0 if clip is None else clip
+    certain = (score <= least) | (score >= 1 - least)
+    if certain.size and certain.all():
+        ends = "0 or 1" if clip is None else f"at most {clip:g} or at least 1 - {clip:g}"
+        raise UndefinedMetricError("probs: " + DECIDED.format(ends=ends))
     if clip is not None:
         score = np.clip(score, clip, 1 - clip)
-    certain = (score <= 0) | (score >= 1)
-    if certain.any():
+    elif certain.any():
         number, total = float(scores.mass[certain].sum()), float(scores.mass.sum())
         raise UndefinedMetricError(
             "probs: " + CERTAIN.format(certain=f"{number:g}", number=f"{total:g} labels")
