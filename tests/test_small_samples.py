@@ -367,6 +367,9 @@ def test_a_loss_of_cases_that_were_not_seen_is_not_excluded() -> None:
     assert signed_loss_interval(zero, step=2.0)[0] == student_interval(zero)[0]
     noisy = Linearised(-0.1, 0.3, MANY, 30, 30)
     assert signed_loss_interval(noisy, step=2.0) == student_interval(noisy)
+    # A squared loss of 0.2 with variance 0.02 in a case: as of 0.2² 30 / 0.02 = 60 errors, not 2.
+    many = signed_loss_interval(zero, step=2.0, spread=0.02, seen=0.2)[1]
+    assert many == pytest.approx(2 * 3.6889 / 30 * 2 / 60, rel=1e-4)
 
 
 def test_unanimous_raters_and_a_sure_model_leave_some_epistemic_loss() -> None:

@@ -329,7 +329,7 @@ def _ends_of_mean(
     if shape == "loss" and found.value >= 0:
         return loss_interval(found, level, most=most, **steps)
     if shape == "signed_loss":
-        return signed_loss_interval(found, level, step=steps.get("step"))
+        return signed_loss_interval(found, level, **steps)
     return student_interval(found, level)
 
 

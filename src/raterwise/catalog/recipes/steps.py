@@ -36,7 +36,7 @@ def step_of_classes(table: BinTable) -> dict[str, float]:
 def step_of_epistemic(table: BinTable, *, estimator: str) -> dict[str, float]:
     """Return the same of the epistemic loss, for raters who all say what the model does not."""
     del estimator  # it is the same for all
-    return {"step": step_of_classes(table)["step"]}
+    return step_of_classes(table) | {"seen": float(proper.expected_squared_loss(table))}
 
 
 CONFIDENCE = BinPlan(
