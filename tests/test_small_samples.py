@@ -375,6 +375,30 @@ def test_a_loss_that_is_all_noise_keeps_the_interval_of_student() -> None:
     assert high == pytest.approx(stats.gamma(0.5, scale=0.2).ppf(0.975), rel=1e-4)
 
 
+def test_a_loss_of_cases_that_were_not_seen_is_not_excluded() -> None:
+    """One case in fifty costs 2 and there are thirty: most sets have none, and are all alike.
+
+    No event among 30 leaves a rate of 3.689 / 30 (Poisson). Of a noisy loss Student's end is above.
+    """
+    zero = Linearised(-1e-3, 1e-4, MANY, 30, 30)
+    assert signed_loss_interval(zero, step=2.0)[1] == pytest.approx(2 * 3.6889 / 30, rel=1e-4)
+    assert signed_loss_interval(zero, step=2.0)[0] == student_interval(zero)[0]
+    noisy = Linearised(-0.1, 0.3, MANY, 30, 30)
+    assert signed_loss_interval(noisy, step=2.0) == student_interval(noisy)
+    # A squared loss of 0.2 with variance 0.02 in a case: as of 0.2² 30 / 0.02 = 60 errors, not 2.
+    many = signed_loss_interval(zero, step=2.0, spread=0.02, seen=0.2)[1]
+    assert many == pytest.approx(2 * 3.6889 / 30 * 2 / 60, rel=1e-4)
+
+
+def test_unanimous_raters_and_a_sure_model_leave_some_epistemic_loss() -> None:
+    """Thirty cases at 0.98, all right: an error adds 2 (1 - 2z)² to one, and may be 3.689 / 30."""
+    probs, labels = np.tile([0.98, 0.02], (30, 1)), rw.Labels.from_counts([[3, 0]] * 30)
+    high = 2 * (1 - 2 * 0.02) ** 2 * 3.6889 / 30
+    found = rw.evaluate(probs, labels, "epistemic_loss", resamples=2)["epistemic_loss"]
+    assert found.high == pytest.approx(high, rel=1e-4)
+    assert rw.alpha_can_help(probs, labels).epistemic_loss.high == pytest.approx(high, rel=1e-4)
+
+
 def test_few_raters_and_few_cases_are_covered():
     """Both are samples: the crossed error covers, either source alone does not."""
     held = np.zeros((400, 3))

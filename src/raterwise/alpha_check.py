@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
 from raterwise.errors import InvalidInputError
-from raterwise.evaluate import predictions_of
+from raterwise.evaluate import evaluate, predictions_of
 from raterwise.evaluation.warnings import warn_of_arbitration
 from raterwise.inference.differences import correlation_of, difference_interval
 from raterwise.inference.jackknife import linearise, student_interval
@@ -164,7 +164,8 @@ def alpha_can_help(
     predictions = predictions.take(predictions.labels.num_raters >= 2)
     means = _Means.of(predictions, level)
     agreement, predicted, excess = means.agreements()
-    epistemic = means.estimate("epistemic_loss", "Epistemic loss", lambda m: m[2])
+    loss_of_cases = evaluate(predictions, metrics="epistemic_loss", resamples=2, level=level)
+    epistemic = loss_of_cases["epistemic_loss"]
     u, s, loss = means.values
     # By the shrinkage γ = α0 / (α0 + 1), which stays finite where α0 does not (LH eqs 60, 68).
     best = means.concentration("concentration", lambda m: (1 - m[0]) / (1 - m[1]))
@@ -230,10 +231,6 @@ class _Means:
         value = float(of(self.values))
         found = linearise(value, np.asarray(of(self.without.T)), self.sizes)
         return value, *student_interval(found, self.level)
-
-    def estimate(self, name: str, title: str, of: Callable[[Any], Any]) -> Estimate:
-        """Return a function of the means with Student's interval."""
-        return _estimate(name, title, *self.ends(of))
 
     def agreements(self) -> tuple[Estimate, Estimate, Estimate]:
         """Return u_Q, s_Z and how far the first is above the second.

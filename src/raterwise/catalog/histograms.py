@@ -31,7 +31,8 @@ ROWS = (
         "lower", "LH eqs 9-10",
         plan=recipes.binned("per_class", "case", 2), formula=proper.epistemic_loss,
         options={"estimator": "unbiased"},
-        tags=common.BY_CLASS, shape="signed_loss", bounds=(-math.inf, 2.0),
+        tags=common.BY_CLASS, shape="signed_loss", step=steps.step_of_epistemic,
+        bounds=(-math.inf, 2.0),
     ),
     Metric(
         "irreducible_loss", "Irreducible loss", "Label histograms",

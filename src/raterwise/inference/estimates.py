@@ -273,7 +273,7 @@ def _ends(
         expected = [float(m.table.score.sum() / m.table.weight.sum()) for m in measures]
         return ratio_interval(found, float(np.mean(expected)), level)
     steps = {}
-    if row.shape == "loss":
+    if row.shape in ("loss", "signed_loss"):
         each = [m.step() for m in measures]
         steps = {k: float(np.mean([step[k] for step in each])) for k in each[0]}
     if row.shape == "proportion" and len(measures) == 1 and first.channels == 1:
@@ -329,7 +329,7 @@ def _ends_of_mean(
     if shape == "loss" and found.value >= 0:
         return loss_interval(found, level, most=most, **steps)
     if shape == "signed_loss":
-        return signed_loss_interval(found, level)
+        return signed_loss_interval(found, level, **steps)
     return student_interval(found, level)
 
 

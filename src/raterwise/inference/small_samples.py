@@ -237,13 +237,22 @@ def loss_interval(
     return min(low, found.value), max(min(high, most), found.value)
 
 
-def signed_loss_interval(found: Linearised, level: float = 0.95) -> Ends:
+def signed_loss_interval(
+    found: Linearised,
+    level: float = 0.95,
+    *,
+    step: float | None = None,
+    spread: float = 0.0,
+    seen: float = 0.0,
+) -> Ends:
     """Return the interval of a loss of which few cases may make up most, and noise the rest.
 
     An unbiased estimate of a loss may be below 0, so that it has Student's interval. Where it is
     above, few dear cases may be what it is made of: the upper end is at least that of
     `loss_interval`, and the event that was not seen adds V / θ, but no more than one standard error
-    where noise is most of it.
+    where noise is most of it. With `step`, what one error adds to the loss of a unit, the upper end
+    is no lower than after as many units without any error, 3.69 step / G, or a part of that where
+    the squared loss that was `seen` is of many errors (`spread` is its variance in a case).
 
     >>> from raterwise.inference.jackknife import linearise
     >>> few = linearise(0.1, [4 / 39] * 36 + [3 / 39] * 4)  # the mean of 36 cases of 0 and 4 of 1
@@ -251,6 +260,10 @@ def signed_loss_interval(found: Linearised, level: float = 0.95) -> Ends:
     ([0.003, 0.197], 0.254)
     """
     low, high = student_interval(found, level)
+    if step is not None:
+        events = seen**2 * found.worth / max(spread, 1e-300)
+        one = min(1.0, FEW_EVENTS / events if events > 0 else 1.0) * step / found.units
+        high = max(high, _gamma(one, one**2 * found.units / found.worth, (1 + level) / 2))
     if found.value <= 0:
         return low, high
     variance = (found.error * student_quantile(found, level) / normal_quantile(level)) ** 2

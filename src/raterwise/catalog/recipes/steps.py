@@ -33,6 +33,12 @@ def step_of_classes(table: BinTable) -> dict[str, float]:
     return {name: 2 * value for name, value in step_of_squares(table).items()}
 
 
+def step_of_epistemic(table: BinTable, *, estimator: str) -> dict[str, float]:
+    """Return the same of the epistemic loss, for raters who all say what the model does not."""
+    del estimator  # it is the same for all
+    return step_of_classes(table) | {"seen": float(proper.expected_squared_loss(table))}
+
+
 CONFIDENCE = BinPlan(
     Question("top_label", "case"), (0.0, 0.5, *(1 - 4.0 ** -np.arange(1, 21)).tolist(), 1.0)
 )
