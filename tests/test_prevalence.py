@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import expit, logit
 from typer.testing import CliRunner
 
@@ -491,11 +492,12 @@ def test_miscalibration_is_found_at_another_prevalence(times: float, plus: float
     assert called >= 30
 
 
-def test_accuracy_allows_for_a_false_alarm_that_was_not_seen() -> None:
+@pytest.mark.parametrize("weights", [None, [3.0] * 100])
+def test_accuracy_allows_for_a_false_alarm_that_was_not_seen(weights: Any) -> None:
     """All of 50 and 50 are right: one more miss is a negative, of weight 0.95 / 50, by hand."""
     found = rw.evaluate(
         [0.9] * 50 + [0.1] * 50, [1] * 50 + [0] * 50, "accuracy", resamples=20,
-        target_prevalence=0.05, source_prevalence=0.05,
+        target_prevalence=0.05, source_prevalence=0.05, weights=weights,
     )["accuracy"]  # fmt: skip
     assert (found.value, found.high) == (1, 1)
     assert found.low == pytest.approx(1 + np.log(0.025) * 0.95 / 50)
@@ -520,3 +522,20 @@ def test_predictive_value_without_a_false_alarm() -> None:
         options={"npv": {"prevalence": 0.95}},
     )["npv"]  # fmt: skip
     assert flipped.low == pytest.approx(odds / (1 + odds))
+
+
+def test_predictive_value_with_some_false_alarms() -> None:
+    """270 of 300 tests are right: the exact interval of SciPy, at 5% with 1/19 of its odds."""
+    probs = np.repeat([0.9, 0.1, 0.9, 0.1], [270, 4730, 30, 4970])
+    labels = np.repeat([1, 0], 5000)
+    exact = stats.binomtest(270, 300).proportion_ci(method="exact")
+    told: dict[str, Any]
+    for told in (
+        {"options": {"ppv": {"prevalence": 0.05}}},
+        {"target_prevalence": 0.05, "source_prevalence": 0.05},
+    ):
+        found = rw.evaluate(probs, labels, "ppv", resamples=20, **told)["ppv"]
+        assert found.value == pytest.approx(9 / 19 / (1 + 9 / 19))
+        for end, share in ((found.low, exact.low), (found.high, exact.high)):
+            odds = share / (1 - share) / 19
+            assert end == pytest.approx(odds / (1 + odds), rel=0.03)
