@@ -504,11 +504,11 @@ def test_accuracy_allows_for_a_false_alarm_that_was_not_seen(weights: Any) -> No
 
 
 def test_predictive_value_without_a_false_alarm() -> None:
-    """30 of 30 tests are right, low 0.025^(1/30); at 5% the odds are 1/19 of those, by hand."""
-    probs = [0.9] * 30 + [0.1] * 70
-    labels = [1] * 50 + [0] * 50
+    """30 of 30 tests are right, low 0.025^(1/30); at 5% the odds are 2/19 of those, by hand."""
+    probs = [0.9] * 30 + [0.1] * 120
+    labels = [1] * 50 + [0] * 100
     sample = 0.025 ** (1 / 30)
-    odds = sample / (1 - sample) / 19
+    odds = sample / (1 - sample) * 2 / 19
     told: dict[str, Any]
     for told in (
         {"options": {"ppv": {"prevalence": 0.05}}},
@@ -525,9 +525,9 @@ def test_predictive_value_without_a_false_alarm() -> None:
 
 
 def test_predictive_value_with_some_false_alarms() -> None:
-    """270 of 300 tests are right: the exact interval of SciPy, at 5% with 1/19 of its odds."""
-    probs = np.repeat([0.9, 0.1, 0.9, 0.1], [270, 4730, 30, 4970])
-    labels = np.repeat([1, 0], 5000)
+    """270 of 300 tests are right: the exact interval of SciPy, at 5% with 2/19 of its odds."""
+    probs = np.repeat([0.9, 0.1, 0.9, 0.1], [270, 4730, 30, 9970])
+    labels = np.repeat([1, 0], [5000, 10_000])
     exact = stats.binomtest(270, 300).proportion_ci(method="exact")
     told: dict[str, Any]
     for told in (
@@ -535,7 +535,7 @@ def test_predictive_value_with_some_false_alarms() -> None:
         {"target_prevalence": 0.05, "source_prevalence": 0.05},
     ):
         found = rw.evaluate(probs, labels, "ppv", resamples=20, **told)["ppv"]
-        assert found.value == pytest.approx(9 / 19 / (1 + 9 / 19))
+        assert found.value == pytest.approx(18 / 19 / (1 + 18 / 19))
         for end, share in ((found.low, exact.low), (found.high, exact.high)):
-            odds = share / (1 - share) / 19
+            odds = share / (1 - share) * 2 / 19
             assert end == pytest.approx(odds / (1 + odds), rel=0.03)
