@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 from scipy.special import expit, logit
@@ -500,6 +502,18 @@ def test_accuracy_allows_for_a_false_alarm_that_was_not_seen(weights: Any) -> No
         target_prevalence=0.05, source_prevalence=0.05, weights=weights,
     )["accuracy"]  # fmt: skip
     assert (found.value, found.high) == (1, 1)
+    assert found.low == pytest.approx(1 + np.log(0.025) * 0.95 / 50)
+
+
+def test_parts_of_a_stream_keep_what_classes_weigh(tmp_path: Path) -> None:
+    """The same unseen miss, of weight 0.95 / 50, where cases come in several parts."""
+    path = tmp_path / "cases.parquet"
+    columns = {"prob_1": [0.9] * 50 + [0.1] * 50, "label": [1] * 50 + [0] * 50}
+    pq.write_table(pa.table(columns), path, row_group_size=40)
+    found = rw.evaluate_stream(
+        path, "accuracy", label_column="label", resamples=20,
+        target_prevalence=0.05, source_prevalence=0.05,
+    )["accuracy"]  # fmt: skip
     assert found.low == pytest.approx(1 + np.log(0.025) * 0.95 / 50)
 
 
