@@ -449,6 +449,21 @@ def test_deviations_of_labels_that_weigh_what_their_class_does() -> None:
         assert table.third[4].sum() == pytest.approx(kept @ gaps**3)
 
 
+@pytest.mark.parametrize("sure_of", [0, 1])
+def test_labels_that_weigh_what_their_class_does_of_sure_cases(sure_of: int) -> None:
+    """A probability of exactly 0 or 1 is read as 0.0001 from it: the same enumeration there."""
+    p, weights, cases = np.array([1e-4, 1e-4]), np.array([0.3, 4.0]), 200
+    p[sure_of] = 1 - 1e-4
+    kept = p / weights / (p / weights).sum()
+    gaps = weights * ([0, 1] - p[1])
+    said = np.r_[[1 - sure_of] * 4, [sure_of] * (cases - 4)]  # some are wrong: 0 is not taken as 0
+    given = Predictions.of([float(sure_of)] * cases, said, weights=weights[said])
+    plan = DeviationPlan()
+    table = summarise(replace(given, class_weights=weights), [plan])[plan].counted(1.0, 0.0)
+    assert table.alone[0].sum() == pytest.approx(cases * kept @ gaps**2, rel=2e-3)
+    assert table.third[0].sum() == pytest.approx(cases * kept @ gaps**3, rel=2e-3)
+
+
 def half_and_half(random: Any, cases: int) -> tuple[Any, Any]:
     """Return half positive and half negative cases of a calibrated model in use, 5% positive."""
     probs = expit(random.normal(-5.2, 2.6, 40 * cases))
