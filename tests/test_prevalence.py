@@ -19,7 +19,9 @@ import raterwise as rw
 from raterwise.cli import app
 from raterwise.predictions import Predictions
 from raterwise.prevalence import Prior, in_use
+from raterwise.streaming.saved import _facts_as_dict, _facts_of_dict
 from raterwise.summaries import DeviationPlan, summarise
+from raterwise.summaries.facts import AsGiven, Facts
 from strategies import ordinary
 
 
@@ -530,6 +532,20 @@ def test_parts_of_a_stream_keep_what_classes_weigh(tmp_path: Path) -> None:
         target_prevalence=0.05, source_prevalence=0.05,
     )["accuracy"]  # fmt: skip
     assert found.low == pytest.approx(1 + np.log(0.025) * 0.95 / 50)
+
+
+def test_what_classes_weigh_is_written_down_and_read() -> None:
+    """As where a worker sends its part of a stream; a file of before has no such weights."""
+    weights = np.array([0.3, 4.0])
+    given = Predictions.of([0.2, 0.9], [0, 1], weights=weights)
+    weighed = replace(given, class_weights=weights, case_raters=np.array([1, 1]))
+    facts = Facts(classes=2, given=AsGiven.of(replace(weighed, kept=np.arange(2))))
+    content = json.loads(json.dumps(_facts_as_dict(facts)))
+    read = _facts_of_dict(content, {}).given
+    assert read is not None and read.class_weights == (0.3, 4.0)
+    del content["given"]["class_weights"]
+    read = _facts_of_dict(content, {}).given
+    assert read is not None and read.class_weights == ()
 
 
 def test_predictive_value_without_a_false_alarm() -> None:
