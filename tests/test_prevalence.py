@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 from scipy.special import expit, logit
 from typer.testing import CliRunner
 
@@ -16,7 +19,9 @@ import raterwise as rw
 from raterwise.cli import app
 from raterwise.predictions import Predictions
 from raterwise.prevalence import Prior, in_use
+from raterwise.streaming.saved import _facts_as_dict, _facts_of_dict
 from raterwise.summaries import DeviationPlan, summarise
+from raterwise.summaries.facts import AsGiven, Facts
 from strategies import ordinary
 
 
@@ -446,6 +451,21 @@ def test_deviations_of_labels_that_weigh_what_their_class_does() -> None:
         assert table.third[4].sum() == pytest.approx(kept @ gaps**3)
 
 
+@pytest.mark.parametrize("sure_of", [0, 1])
+def test_labels_that_weigh_what_their_class_does_of_sure_cases(sure_of: int) -> None:
+    """A probability of exactly 0 or 1 is read as 0.0001 from it: the same enumeration there."""
+    p, weights, cases = np.array([1e-4, 1e-4]), np.array([0.3, 4.0]), 200
+    p[sure_of] = 1 - 1e-4
+    kept = p / weights / (p / weights).sum()
+    gaps = weights * ([0, 1] - p[1])
+    said = np.r_[[1 - sure_of] * 4, [sure_of] * (cases - 4)]  # some are wrong: 0 is not taken as 0
+    given = Predictions.of([float(sure_of)] * cases, said, weights=weights[said])
+    plan = DeviationPlan()
+    table = summarise(replace(given, class_weights=weights), [plan])[plan].counted(1.0, 0.0)
+    assert table.alone[0].sum() == pytest.approx(cases * kept @ gaps**2, rel=2e-3)
+    assert table.third[0].sum() == pytest.approx(cases * kept @ gaps**3, rel=2e-3)
+
+
 def half_and_half(random: Any, cases: int) -> tuple[Any, Any]:
     """Return half positive and half negative cases of a calibrated model in use, 5% positive."""
     probs = expit(random.normal(-5.2, 2.6, 40 * cases))
@@ -491,22 +511,49 @@ def test_miscalibration_is_found_at_another_prevalence(times: float, plus: float
     assert called >= 30
 
 
-def test_accuracy_allows_for_a_false_alarm_that_was_not_seen() -> None:
+@pytest.mark.parametrize("weights", [None, [3.0] * 100])
+def test_accuracy_allows_for_a_false_alarm_that_was_not_seen(weights: Any) -> None:
     """All of 50 and 50 are right: one more miss is a negative, of weight 0.95 / 50, by hand."""
     found = rw.evaluate(
         [0.9] * 50 + [0.1] * 50, [1] * 50 + [0] * 50, "accuracy", resamples=20,
-        target_prevalence=0.05, source_prevalence=0.05,
+        target_prevalence=0.05, source_prevalence=0.05, weights=weights,
     )["accuracy"]  # fmt: skip
     assert (found.value, found.high) == (1, 1)
     assert found.low == pytest.approx(1 + np.log(0.025) * 0.95 / 50)
 
 
+def test_parts_of_a_stream_keep_what_classes_weigh(tmp_path: Path) -> None:
+    """The same unseen miss, of weight 0.95 / 50, where cases come in several parts."""
+    path = tmp_path / "cases.parquet"
+    columns = {"prob_1": [0.9] * 50 + [0.1] * 50, "label": [1] * 50 + [0] * 50}
+    pq.write_table(pa.table(columns), path, row_group_size=40)
+    found = rw.evaluate_stream(
+        path, "accuracy", label_column="label", resamples=20,
+        target_prevalence=0.05, source_prevalence=0.05,
+    )["accuracy"]  # fmt: skip
+    assert found.low == pytest.approx(1 + np.log(0.025) * 0.95 / 50)
+
+
+def test_what_classes_weigh_is_written_down_and_read() -> None:
+    """As where a worker sends its part of a stream; a file of before has no such weights."""
+    weights = np.array([0.3, 4.0])
+    given = Predictions.of([0.2, 0.9], [0, 1], weights=weights)
+    weighed = replace(given, class_weights=weights, case_raters=np.array([1, 1]))
+    facts = Facts(classes=2, given=AsGiven.of(replace(weighed, kept=np.arange(2))))
+    content = json.loads(json.dumps(_facts_as_dict(facts)))
+    read = _facts_of_dict(content, {}).given
+    assert read is not None and read.class_weights == (0.3, 4.0)
+    del content["given"]["class_weights"]
+    read = _facts_of_dict(content, {}).given
+    assert read is not None and read.class_weights == ()
+
+
 def test_predictive_value_without_a_false_alarm() -> None:
-    """30 of 30 tests are right, low 0.025^(1/30); at 5% the odds are 1/19 of those, by hand."""
-    probs = [0.9] * 30 + [0.1] * 70
-    labels = [1] * 50 + [0] * 50
+    """30 of 30 tests are right, low 0.025^(1/30); at 5% the odds are 2/19 of those, by hand."""
+    probs = [0.9] * 30 + [0.1] * 120
+    labels = [1] * 50 + [0] * 100
     sample = 0.025 ** (1 / 30)
-    odds = sample / (1 - sample) / 19
+    odds = sample / (1 - sample) * 2 / 19
     told: dict[str, Any]
     for told in (
         {"options": {"ppv": {"prevalence": 0.05}}},
@@ -520,3 +567,20 @@ def test_predictive_value_without_a_false_alarm() -> None:
         options={"npv": {"prevalence": 0.95}},
     )["npv"]  # fmt: skip
     assert flipped.low == pytest.approx(odds / (1 + odds))
+
+
+def test_predictive_value_with_some_false_alarms() -> None:
+    """270 of 300 tests are right: the exact interval of SciPy, at 5% with 2/19 of its odds."""
+    probs = np.repeat([0.9, 0.1, 0.9, 0.1], [270, 4730, 30, 9970])
+    labels = np.repeat([1, 0], [5000, 10_000])
+    exact = stats.binomtest(270, 300).proportion_ci(method="exact")
+    told: dict[str, Any]
+    for told in (
+        {"options": {"ppv": {"prevalence": 0.05}}},
+        {"target_prevalence": 0.05, "source_prevalence": 0.05},
+    ):
+        found = rw.evaluate(probs, labels, "ppv", resamples=20, **told)["ppv"]
+        assert found.value == pytest.approx(18 / 19 / (1 + 18 / 19))
+        for end, share in ((found.low, exact.low), (found.high, exact.high)):
+            odds = share / (1 - share) * 2 / 19
+            assert end == pytest.approx(odds / (1 + odds), rel=0.03)

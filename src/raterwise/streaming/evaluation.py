@@ -257,7 +257,9 @@ def _refuse_in_use(columns: StreamColumns, outside: Any, saved: Any) -> None:
         )
     for name, given in (("confidence", columns.confidence), ("outside", outside)):
         if given is not None:
-            raise InvalidInputError(f"target_prevalence: goes without {name}; leave out one")
+            raise InvalidInputError(
+                f"target_prevalence: cannot be combined with {name}; leave out one"
+            )
 
 
 def _parts_and_columns(
@@ -293,7 +295,9 @@ def _outside(values: Any, columns: StreamColumns, save_summary: Any) -> Any:
     if values is None:
         return None
     if columns.subgroups:
-        raise InvalidInputError("outside: in a stream goes without subgroups; leave out one")
+        raise InvalidInputError(
+            "outside: cannot be combined with subgroups in a stream; leave out one"
+        )
     if save_summary is not None:
         raise InvalidInputError(
             "outside: a saved summary holds the cases of the files alone; leave out save_summary"
