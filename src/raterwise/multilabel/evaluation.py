@@ -421,9 +421,11 @@ def _verdict_on_each(findings: Mapping[str, Results]) -> dict[str, Any]:
     off = [title for title in judged if verdicts[title]["miscalibrated"]]
     possibly = [title for title in judged if verdicts[title].get("possibly")]
     named = f": {', '.join(off)}" if off else ""
-    sentence = f"{len(off)} of {len(judged)} findings are miscalibrated{named}"
+    is_are = "is" if len(off) == 1 else "are"
+    sentence = f"{len(off)} of {len(judged)} findings {is_are} miscalibrated{named}"
     if possibly:
         sentence += f"; possibly {', '.join(possibly)}"
+    sentence += " (each judged on its own)"
     return {"miscalibrated": None, "sentence": sentence, "findings": off, "possibly": possibly}
 
 
