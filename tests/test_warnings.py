@@ -406,11 +406,11 @@ def test_a_third_rater_who_decides_on_images_is_noticed() -> None:
     """Two agree on all of 64 voxels of one image, and differ on all of another, which has three."""
     p, mask = np.full((8, 8), 0.4), np.zeros((8, 8), int)
     mask[:4] = 1
-    images = [
-        rw.segmentation.Case(np.stack([1 - p, p]), np.stack(masks))
-        for masks in ([mask, mask], [mask, 1 - mask, mask])
-    ]
-    found = rw.segmentation.evaluate(images, "brier", resamples=0, num_classes=2)
-    assert "labels differ in 64 of the 64 voxels with three labels and in 0 of the 64 with two" in (
-        " ".join(found.warnings)
-    )
+    said = "labels differ in 64 of the 64 voxels with three labels and in 0 of the 64 with two"
+    for probs in (p, np.stack([1 - p, p])):  # counted by votes, and by label histograms
+        images = [
+            rw.segmentation.Case(probs, np.stack(masks))
+            for masks in ([mask, mask], [mask, 1 - mask, mask])
+        ]
+        found = rw.segmentation.evaluate(images, "brier", resamples=0, num_classes=2)
+        assert said in " ".join(found.warnings)
