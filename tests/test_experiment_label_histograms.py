@@ -94,6 +94,7 @@ def test_patients_are_not_split() -> None:
     assert len(set(patients[first])) == 25
 
 
+@pytest.mark.filterwarnings("ignore:resamples")
 def test_alpha_helps_where_the_truth_is_known() -> None:
     """An exact mean with α0 = 1: DPE of the point is twice too large, α puts it right (LH 5.2)."""
     mean, labels = made_up(1000, 3)
@@ -116,6 +117,7 @@ def test_alpha_helps_where_the_truth_is_known() -> None:
 # The run -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:resamples")
 def test_a_run_is_taken_up_where_it_stopped(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +145,7 @@ def test_a_run_is_taken_up_where_it_stopped(
     assert done[4:] == ["sharp", "exact"]
 
 
+@pytest.mark.filterwarnings("ignore:resamples")
 def test_the_command_writes_tables(data: Path, tmp_path: Path) -> None:
     """One row per model and variant, the differences below, LIDC by patient; all as files too."""
     command = ["label_histograms", "--data", str(data), "--out", str(tmp_path / "out")]

@@ -340,7 +340,7 @@ def test_the_bar_appears_after_two_seconds_in_a_terminal_only(
     monkeypatch.setattr(progress_bar, "PATIENCE", -1.0)
     ensembles.mc_dropout(network(), images(), 2)
     assert capfd.readouterr().err == ""
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     ensembles.mc_dropout(network(), images(), 2)
     assert "MC dropout" in capfd.readouterr().err

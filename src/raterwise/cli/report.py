@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from raterwise.cli.before_after import read_results
+from raterwise.cli.reading import heard_warnings
 from raterwise.cli.stability import read_stability
 from raterwise.cli.stability_curves import parts_of_report
 from raterwise.cli.writing import MARKDOWN_ENDINGS, check_ending, check_outputs
@@ -109,9 +110,9 @@ def _read(
         _check_alike(content, parts["single"], single)
     if before is not None or after is not None:
         first, second = parts.get("after", content), parts.get("before", content)
-        parts["differences"], doubt = paired(first, second)
-        if doubt:
-            typer.echo(f"The differences have no intervals: {doubt}", err=True)
+        parts["differences"], notes = paired(first, second)
+        for note in notes:
+            typer.echo(note, err=True)
     if stability is not None:
         parts |= parts_of_report(read_stability(stability))
     if worklist is not None:
@@ -130,18 +131,21 @@ def _check_alike(results: Results, single: Results, file: Path) -> None:
             )
 
 
-def paired(after: Results, before: Results) -> tuple[tuple[Difference, ...], str]:
-    """Return after minus before where both are of the same resamples; otherwise why they are not.
+def paired(after: Results, before: Results) -> tuple[tuple[Difference, ...], list[str]]:
+    """Return after minus before if both are of the same resamples, and what to know of that.
 
     Only metrics that both have are compared.
     """
+    none = "The differences have no intervals:"
     both = [metric for metric in after if metric in before]
     if not both:
-        return (), "no metric is in both files"
+        return (), [f"{none} no metric is in both files"]
     try:
-        return compare({"after": after, "before": before}, metrics=both).differences, ""
+        with heard_warnings() as heard:
+            found = compare({"after": after, "before": before}, metrics=both)
     except RaterwiseError as error:
-        return (), str(error)
+        return (), [f"{none} {error}"]
+    return found.differences, heard
 
 
 def open_in_browser(path: Path) -> None:
