@@ -707,6 +707,18 @@ def test_everything_else_on_the_command_line(tmp_path: Path) -> None:
     assert "other numbers of cases: 240 and 50" in done.output
 
 
+def test_a_recalibration_of_few_resamples_says_so(tmp_path: Path) -> None:
+    """One pair of 19 resamples cannot have a p below 2 / 20; by hand 39 are enough for 0.05."""
+    y = np.arange(200) % 4 == 0
+    for name, p in (("before", 0.9), ("after", 0.25)):
+        found = rw.evaluate(np.full(200, p), y, "ece,brier", resamples=19)
+        found.to_json(tmp_path / f"{name}.json")
+    before = f"--before={tmp_path / 'before.json'}"
+    done = run("report", str(tmp_path / "after.json"), before, f"--out={tmp_path / 'r.html'}")
+    assert done.exit_code == 0 and "resamples: 19 are too few for 1 pair" in done.output
+    assert "cannot be below 0.1," in done.output and "39 are enough" in done.output
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
