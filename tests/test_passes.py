@@ -469,3 +469,20 @@ def test_agreement_is_that_on_what_is_asked() -> None:
         assert of_top == pytest.approx(1 - differ / (2 * z * (1 - z)).mean(), abs=1e-9)
     assert judged.pass_.agreement + 0.05 < of_top
     assert judged.pass_.agreement + 0.02 < judged.pass_.agreement_on(5) < 0.25
+
+
+def test_agreement_is_at_least_that_on_the_classes() -> None:
+    """Raters who differ on whether it is class 0 as chance does, and agree on which other it is.
+
+    By hand: probabilities 1/2, 1/4, 1/4 let two raters differ in 1 - 1/4 - 1/8 = 5/8, and they
+    differ in 1/2, so that they agree by 1 - (1/2) / (5/8) = 1/5; on class 0 by 1 - (1/2) / (1/2).
+    """
+    said = np.array([(0, 0), (0, 0), (0, 1), (0, 2), (1, 0), (2, 0), (1, 1), (2, 2)] * 50)
+    labels = Labels.from_ratings(said, num_classes=3)
+    judged = judge_predictions(
+        Predictions.of(np.tile([0.5, 0.25, 0.25], (400, 1)), labels),
+        Request.of("ece", settings=Settings(20)),
+        verdict=True,
+    )
+    assert judged.pass_ is not None
+    assert judged.pass_.agreement_on() == pytest.approx(0.2, abs=1e-12)
